@@ -1,0 +1,129 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::{Encoding, Group, PmdIndex, Refusal, SetId};
+
+/// What a context monitors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The calling thread.
+    CurrentThread,
+    /// The thread with this id.
+    Thread(u32),
+    /// All that runs on this CPU.
+    Cpu(u32),
+    /// What of a cgroup (its directory) runs on a CPU.
+    Cgroup {
+        /// The cgroup's directory.
+        path: Arc<PathBuf>,
+        /// The CPU.
+        cpu: u32,
+    },
+}
+
+/// Whether what the target creates is counted with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inherit {
+    /// Only the target: perfmon2's rule.
+    #[default]
+    None,
+    /// The target and all threads and processes that it and its descendants create once loaded.
+    Tree,
+    /// As [`Tree`](Self::Tree), and what each of its threads counted is told apart when it ends.
+    TreeByThread,
+}
+
+impl Inherit {
+    /// Whether what the target creates is counted with it.
+    pub const fn follows(self) -> bool {
+        matches!(self, Self::Tree | Self::TreeByThread)
+    }
+}
+
+/// What starts a loaded context for the first time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartOn {
+    /// [`Backend::start`].
+    #[default]
+    Call,
+    /// The target's next exec.
+    Exec,
+}
+
+/// What a context asks of a backend when it is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadPlan {
+    /// What to monitor.
+    pub target: Target,
+    /// Whether to follow what the target creates.
+    pub inherit: Inherit,
+    /// What starts it.
+    pub start_on: StartOn,
+    /// The events, by set and PMD, in increasing order of both.
+    pub events: Vec<PlannedEvent>,
+}
+
+/// One PMD in use with the event that its PMC holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedEvent {
+    /// The event set.
+    pub set: SetId,
+    /// The data register.
+    pub pmd: PmdIndex,
+    /// The event.
+    pub encoding: Arc<Encoding>,
+    /// Which events of the set it runs together with.
+    pub group: Group,
+}
+
+/// Whether one event of a plan could be had.
+pub type Outcome = Result<(), Refusal>;
+
+/// What one counter said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The counter: raw from a backend, the 64-bit value of the PMD from a context.
+    pub value: u64,
+    /// Nanoseconds for which the event was enabled on a running target.
+    pub enabled_ns: u64,
+    /// Nanoseconds for which it was on the PMU.
+    pub running_ns: u64,
+    /// The backend gave the event up for good; the numbers mean nothing.
+    pub in_error: bool,
+}
+
+/// What carries out a context's steps: the kernel, or a simulation. It acts and never decides.
+pub trait Backend {
+    /// What the backend keeps of one loaded context. Dropping it lets go of everything.
+    type Loaded;
+
+    /// Readies the events of `plan` on its target, stopped, and says of each event (in the plan's
+    /// order) whether it could be had. Events of one [`Group`] are had all or none.
+    ///
+    /// # Errors
+    /// The target can't be monitored at all (it is gone, or may not be touched).
+    fn load(&mut self, plan: &LoadPlan) -> Result<(Self::Loaded, Vec<Outcome>), Refusal>;
+
+    /// Lets the events of `set` count.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn start(&mut self, loaded: &mut Self::Loaded, set: SetId) -> Result<(), Refusal>;
+
+    /// Freezes the events of `set`.
+    ///
+    /// # Errors
+    /// The backend's own.
+    fn stop(&mut self, loaded: &mut Self::Loaded, set: SetId) -> Result<(), Refusal>;
+
+    /// Reads all events into `readings`, one per event of the plan and in its order. Places of events
+    /// that were refused are left alone.
+    ///
+    /// # Errors
+    /// The backend's own; the readings are then not to be used.
+    fn read(&mut self, loaded: &mut Self::Loaded, readings: &mut [Reading]) -> Result<(), Refusal>;
+
+    /// Lets go of a loaded context, when more are to come: a backend may keep what makes the next load
+    /// cheaper.
+    fn unload(&mut self, loaded: Self::Loaded);
+}
