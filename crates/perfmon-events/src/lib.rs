@@ -1,0 +1,69 @@
+//! Event names to register values: event strings in, [`Encoding`](perfmon_core::Encoding)s out.
+//!
+//! ```
+//! use perfmon_events::Names;
+//!
+//! let events = Names::system().parse("task-clock, {page-faults,minor-faults}:u, mem:0x1000/8:w")?;
+//! let faults = events[1].encoding.as_ref().unwrap();
+//! assert_eq!((faults.pmu_type, faults.config), (1, 2));
+//! assert_eq!(events[1].text, "page-faults:u");
+//! # Ok::<(), perfmon_events::ParseError>(())
+//! ```
+//!
+//! # Grammar
+//!
+//! ```text
+//! list      = item { ',' item }                      white space around commas and braces is free
+//! item      = event | '{' event { ',' event } '}' [ ':' modifiers ]
+//! event     = NAME [ ':' modifiers ]                 the kernel's generic events, as `perf list` names them
+//!           | 'r' HEX [ ':' modifiers ]              a raw event of the core PMU
+//!           | PMU '/' term { ',' term } '/' [ [ ':' ] modifiers ]
+//!           | 'mem:' ADDRESS [ '/' LENGTH ] [ ':' access ] [ ':' modifiers ]
+//!           | GROUP ':' NAME [ ':' modifiers ]       a tracepoint
+//!           | ( 'uprobe:' | 'uretprobe:' ) PATH ':' place [ ':' modifiers ]
+//! term      = NAME [ '=' NUMBER ]                    an alias of the PMU, or a field of its format
+//! access    = letters of "rwx"                       default: rw
+//! place     = SYMBOL [ '+' NUMBER ] | NUMBER         a NUMBER alone is an offset in the file
+//! modifiers = letters of "ukhIGHpDe"                 p up to three times
+//! ```
+//!
+//! Numbers are decimal, or hexadecimal after `0x`. A PATH or SYMBOL holds no `:`, `,`, `{` and `}`.
+//!
+//! | modifier | meaning |
+//! | --- | --- |
+//! | `u`, `k`, `h` | count in user mode, in the kernel, in the hypervisor, and not at the levels left out |
+//! | `I` | not while the CPU is idle |
+//! | `G`, `H` | count in guests, on the host, and not where left out |
+//! | `p` | how precise the instruction address of a sample is to be (`precise_ip`) |
+//! | `D` | always on the PMU, or in error (`pinned`); in a group, the first event's |
+//! | `e` | alone on the PMU (`exclusive`); in a group, the first event's |
+//!
+//! # What is an error, and what a refusal
+//!
+//! What can't be read is a [`ParseError`] and fails the list. What is read, but not to be had on this
+//! machine (a tracepoint, a PMU, a symbol) or never true (`context-switches:u`) is that event's
+//! [`Refusal`](perfmon_core::Refusal); the other events of the list stay.
+//!
+//! # References
+//! - perf-list(1); perf_event_open(2), "Arguments"
+//! - Linux, `Documentation/ABI/testing/sysfs-bus-event_source-devices-events` and `-format`
+
+#![forbid(unsafe_code)]
+
+mod blind;
+mod defaults;
+mod elf;
+mod error;
+mod generic;
+mod modifiers;
+mod names;
+mod near;
+mod read;
+mod syntax;
+mod sysfs;
+mod tracepoint;
+mod uprobe;
+
+pub use defaults::default_events;
+pub use error::ParseError;
+pub use names::{Event, Names};
