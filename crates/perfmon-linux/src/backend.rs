@@ -1,0 +1,220 @@
+use std::fs::File;
+
+use perfmon_core::{
+    Backend, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, Refusal, SetId, Target,
+};
+use perfmon_data::pmu_type;
+use perfmon_sys::Errno;
+
+use crate::by_thread::{ByThread, NotToldApart, ThreadReadings};
+use crate::counter::Place;
+use crate::cpus;
+use crate::explain::{self, Ask};
+use crate::group::{CounterGroup, GroupPlan, plan_groups};
+use crate::keep::KeptOpen;
+use crate::permissions::Permissions;
+
+/// The kernel, by `perf_event_open`.
+#[derive(Debug, Default)]
+pub struct Linux {
+    kept_open: KeptOpen,
+}
+
+/// A loaded context's events in the kernel. Dropping it closes them.
+#[derive(Debug)]
+pub struct Loaded {
+    groups: Vec<CounterGroup>,
+    events: Vec<PlannedEvent>,
+    by_thread: Option<ByThread>,
+}
+
+impl Linux {
+    /// The kernel that we run on.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Loaded {
+    /// The number of the hardware counter that holds the event at `place` of the plan now, as the
+    /// instruction that reads it names it, where user mode may read it (perfmon2's ring-3 reads). It may
+    /// change whenever the thread is scheduled.
+    pub fn hardware_index(&self, place: usize) -> Option<u32> {
+        self.groups.iter().find_map(|group| group.hardware_index(place))
+    }
+
+    /// Takes note of the threads that have ended since the last time, if they are told apart
+    /// ([`Inherit::TreeByThread`]): to be called several times a second, since the kernel keeps no more than
+    /// some thousand.
+    pub fn drain(&mut self) {
+        if let Some(by_thread) = &mut self.by_thread {
+            by_thread.drain();
+        }
+    }
+
+    /// What each ended thread counted that is told apart from the others, up to the last
+    /// [`drain`](Self::drain).
+    pub fn ended_threads(&self) -> Vec<ThreadReadings> {
+        self.by_thread
+            .as_ref()
+            .map_or_else(Vec::new, |by_thread| by_thread.threads(self.events.len()))
+    }
+
+    /// How many threads have no row of their own; `None` if threads are not told apart.
+    pub fn not_told_apart(&self) -> Option<NotToldApart> {
+        self.by_thread.as_ref().map(ByThread::not_told_apart)
+    }
+
+    /// The name of a thread of the tree, as far as records told it.
+    pub fn comm(&self, tid: u32) -> Option<&str> {
+        self.by_thread.as_ref()?.comm(tid)
+    }
+}
+
+impl Backend for Linux {
+    type Loaded = Loaded;
+
+    fn load(&mut self, plan: &LoadPlan) -> Result<(Loaded, Vec<Outcome>), Refusal> {
+        let mut place = resolve(plan)?;
+        let mut outcomes = vec![Ok(()); plan.events.len()];
+        let mut groups = Vec::new();
+        let mut by_thread = None;
+        if plan.inherit == Inherit::TreeByThread {
+            let opened =
+                ByThread::new(&place).map_err(|errno| call_refusal("perf_event_open", errno))?;
+            let by_thread = by_thread.insert(opened);
+            for cpu in cpus::online()? {
+                place.cpu = number(cpu, "CPU")?;
+                by_thread
+                    .open_ring(&place)
+                    .map_err(|errno| call_refusal("perf_event_open", errno))?;
+                let opened = open_groups(plan, &place, &mut outcomes)?;
+                opened
+                    .iter()
+                    .try_for_each(|group| by_thread.adopt(group))
+                    .map_err(|errno| call_refusal("ioctl", errno))?;
+                groups.extend(opened);
+            }
+        } else {
+            groups = open_groups(plan, &place, &mut outcomes)?;
+        }
+        if plan.target == Target::CurrentThread && plan.inherit == Inherit::None {
+            let hardware = groups.iter_mut().filter(|group| is_hardware(group, &plan.events));
+            hardware.for_each(CounterGroup::map_pages);
+        }
+        Ok((Loaded { groups, events: plan.events.clone(), by_thread }, outcomes))
+    }
+
+    fn start(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {
+        in_set(loaded, set)
+            .try_for_each(CounterGroup::enable)
+            .map_err(|errno| call_refusal("ioctl", errno))
+    }
+
+    fn stop(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {
+        in_set(loaded, set)
+            .try_for_each(CounterGroup::disable)
+            .map_err(|errno| call_refusal("ioctl", errno))
+    }
+
+    fn read(&mut self, loaded: &mut Loaded, readings: &mut [Reading]) -> Result<(), Refusal> {
+        if loaded.by_thread.is_some() {
+            return ByThread::read(&loaded.groups, readings)
+                .map_err(|errno| call_refusal("read", errno));
+        }
+        for group in &mut loaded.groups {
+            group.read(readings).map_err(|errno| call_refusal("read", errno))?;
+        }
+        Ok(())
+    }
+
+    fn unload(&mut self, loaded: Loaded) {
+        for event in &loaded.events {
+            self.kept_open.keep(&event.encoding);
+        }
+    }
+}
+
+/// Opens all events of `plan` at `place`; notes in `outcomes` which could not be had.
+fn open_groups(
+    plan: &LoadPlan,
+    place: &Place,
+    outcomes: &mut [Outcome],
+) -> Result<Vec<CounterGroup>, Refusal> {
+    let mut groups = Vec::new();
+    for group_plan in plan_groups(&plan.events) {
+        let (group, refused) = CounterGroup::open(&group_plan, &plan.events, place);
+        note_refusals(plan, &group_plan, &refused, outcomes)?;
+        groups.extend(group);
+    }
+    Ok(groups)
+}
+
+fn in_set(loaded: &Loaded, set: SetId) -> impl Iterator<Item = &CounterGroup> {
+    loaded.groups.iter().filter(move |group| group.set == set)
+}
+
+fn is_hardware(group: &CounterGroup, events: &[PlannedEvent]) -> bool {
+    let software = [pmu_type::SOFTWARE, pmu_type::TRACEPOINT, pmu_type::BREAKPOINT];
+    let mut members = group.places().iter().filter_map(|&place| events.get(place));
+    members
+        .all(|event| event.encoding.path.is_none() && !software.contains(&event.encoding.pmu_type))
+}
+
+fn number(number: u32, what: &str) -> Result<i32, Refusal> {
+    i32::try_from(number).map_err(|_| Refusal::new(format!("there is no {what} {number}")))
+}
+
+/// The target as the kernel takes it.
+fn resolve(plan: &LoadPlan) -> Result<Place, Refusal> {
+    let &LoadPlan { ref target, inherit, start_on, .. } = plan;
+    let place = |tid, cpu, cgroup| Place { tid, cpu, cgroup, inherit, start_on };
+    Ok(match target {
+        Target::CurrentThread => place(0, -1, None),
+        Target::Thread(tid) => place(number(*tid, "thread")?, -1, None),
+        Target::Cpu(cpu) => place(-1, number(*cpu, "CPU")?, None),
+        Target::Cgroup { path, cpu } => {
+            let directory = File::open(path.as_ref()).map_err(|error| {
+                Refusal::new(format!("can't open the cgroup {}: {error}", path.display()))
+            })?;
+            place(-1, number(*cpu, "CPU")?, Some(directory.into()))
+        }
+    })
+}
+
+/// Puts into `outcomes` why events were refused. A target that is gone fails the whole plan.
+fn note_refusals(
+    plan: &LoadPlan,
+    group: &GroupPlan,
+    refused: &[(usize, Errno)],
+    outcomes: &mut [Outcome],
+) -> Result<(), Refusal> {
+    let per_thread = matches!(plan.target, Target::CurrentThread | Target::Thread(_));
+    for &(place, errno) in refused {
+        let Some(event) = plan.events.get(place) else { continue };
+        let ask = Ask {
+            encoding: &event.encoding,
+            target: &plan.target,
+            in_group: group.places[0] != place,
+        };
+        let refusal = explain::open(errno, &ask, &Permissions::current());
+        if errno == Errno::SRCH && per_thread || errno == Errno::MFILE || errno == Errno::NFILE {
+            return Err(refusal);
+        }
+        if group.together {
+            let others = group.places.iter().filter(|&&other| other != place);
+            for &other in others {
+                let why = format!(
+                    "a group is all or nothing, and another event of its group was refused: {refusal}"
+                );
+                outcomes[other] = Err(Refusal::new(why));
+            }
+        }
+        outcomes[place] = Err(refusal);
+    }
+    Ok(())
+}
+
+fn call_refusal(call: &'static str, errno: Errno) -> Refusal {
+    explain::use_of_open_event(call, errno)
+}

@@ -1,0 +1,84 @@
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use perfmon_core::{Encoding, Inherit, Privilege, StartOn};
+use perfmon_data::{Attr, pmu_type};
+use perfmon_sys::{Errno, OpenFlags, perf_event_open};
+
+/// `PERF_COUNT_SW_DUMMY`.
+const DUMMY: u64 = 9;
+
+/// Where events are opened: the resolved form of a context's target.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// A thread's id, 0 for the calling thread, -1 for all.
+    pub(crate) tid: i32,
+    /// A CPU, -1 for all.
+    pub(crate) cpu: i32,
+    /// The directory of a cgroup, which then stands in for the thread.
+    pub(crate) cgroup: Option<OwnedFd>,
+    pub(crate) inherit: Inherit,
+    pub(crate) start_on: StartOn,
+}
+
+/// One event in the kernel: one descriptor.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    fd: OwnedFd,
+}
+
+impl Counter {
+    /// Opens an event at `place`. A leader (no `leader` given) starts disabled; a sibling is enabled and
+    /// counts whenever its leader does, so that a group is switched by its leader alone.
+    pub(crate) fn open(
+        encoding: &Encoding,
+        place: &Place,
+        leader: Option<&Counter>,
+    ) -> Result<Self, Errno> {
+        // The kernel copies the name while it opens the event.
+        let path_address =
+            encoding.path.as_ref().map(|path| path.as_ptr().expose_provenance() as u64);
+        let attr = Attr {
+            encoding,
+            path_address,
+            disabled: leader.is_none(),
+            inherit: place.inherit.follows(),
+            enable_on_exec: leader.is_none() && place.start_on == StartOn::Exec,
+            by_thread: place.inherit == Inherit::TreeByThread,
+            thread_records: false,
+        };
+        Self::open_attr(&attr, place, leader)
+    }
+
+    /// Opens an event that counts nothing, but leaves records of the threads at `place`, from now on.
+    pub(crate) fn open_tracker(place: &Place) -> Result<Self, Errno> {
+        let dummy = Encoding {
+            pmu_type: pmu_type::SOFTWARE,
+            config: DUMMY,
+            privilege: Privilege::USER,
+            ..Encoding::default()
+        };
+        let attr = Attr {
+            encoding: &dummy,
+            path_address: None,
+            disabled: false,
+            inherit: place.inherit.follows(),
+            enable_on_exec: false,
+            by_thread: false,
+            thread_records: true,
+        };
+        Self::open_attr(&attr, place, None)
+    }
+
+    fn open_attr(attr: &Attr<'_>, place: &Place, leader: Option<&Counter>) -> Result<Self, Errno> {
+        let pid = place.cgroup.as_ref().map_or(place.tid, AsRawFd::as_raw_fd);
+        let flags = OpenFlags { pid_cgroup: place.cgroup.is_some() };
+        let leader = leader.map(AsFd::as_fd);
+        perf_event_open(&attr.to_bytes(), pid, place.cpu, leader, flags).map(|fd| Self { fd })
+    }
+}
+
+impl AsFd for Counter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,193 @@
+use perfmon_core::{Group, PlannedEvent, Reading, SetId};
+use perfmon_data::{GroupRead, group_read_words, pmu_type};
+use perfmon_sys::{Errno, PageReading, UserPage, read_words};
+
+use crate::counter::{Counter, Place};
+
+/// Most events put together for the sake of one read; the kernel reads groups of up to 16 KiB.
+const SHARED_READ_MAX: usize = 256;
+/// A group whose child is just coming or going can't be read for some microseconds.
+const CHILD_RETRIES: u32 = 1000;
+
+/// Events of one set that are opened and read as one perf group.
+#[derive(Debug)]
+pub(crate) struct CounterGroup {
+    pub(crate) set: SetId,
+    counters: Vec<Counter>,
+    /// For each counter its place in the plan.
+    places: Vec<usize>,
+    words: Vec<u64>,
+    /// For each counter its page, where counters can be read without a system call.
+    pages: Vec<UserPage>,
+}
+
+/// Which events of a plan are opened as one group.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct GroupPlan {
+    pub(crate) set: SetId,
+    /// Places in the plan, leader first.
+    pub(crate) places: Vec<usize>,
+    /// All or nothing; otherwise the events are together only because one read is cheaper than many.
+    pub(crate) together: bool,
+}
+
+/// Sorts the events of a plan into groups.
+///
+/// The kernel's software PMUs never run out of counters, so putting their events together changes nothing
+/// but the number of reads. All other events on their own stay on their own.
+pub(crate) fn plan_groups(events: &[PlannedEvent]) -> Vec<GroupPlan> {
+    let mut plans: Vec<(Group, GroupPlan)> = Vec::new();
+    for (place, event) in events.iter().enumerate() {
+        let together = event.group != Group::Free;
+        let joins = |(group, plan): &&mut (Group, GroupPlan)| {
+            plan.set == event.set
+                && *group == event.group
+                && (together
+                    || shares_read(event)
+                        && plan.places.len() < SHARED_READ_MAX
+                        && events.get(plan.places[0]).is_some_and(shares_read))
+        };
+        match plans.iter_mut().rev().find(joins) {
+            Some((_, plan)) => plan.places.push(place),
+            None => plans
+                .push((event.group, GroupPlan { set: event.set, places: vec![place], together })),
+        }
+    }
+    plans.into_iter().map(|(_, plan)| plan).collect()
+}
+
+fn shares_read(event: &PlannedEvent) -> bool {
+    let encoding = &event.encoding;
+    // A uprobe's PMU has a number of its own, but is the only one with a path.
+    let software = encoding.path.is_some()
+        || matches!(
+            encoding.pmu_type,
+            pmu_type::SOFTWARE | pmu_type::TRACEPOINT | pmu_type::BREAKPOINT
+        );
+    software && !encoding.pinned && !encoding.exclusive
+}
+
+impl CounterGroup {
+    /// Opens the events of `plan`. Gives the group, unless none of its events could be had, and what was
+    /// refused: places in the plan with their errno.
+    pub(crate) fn open(
+        plan: &GroupPlan,
+        events: &[PlannedEvent],
+        target: &Place,
+    ) -> (Option<Self>, Vec<(usize, Errno)>) {
+        let mut group = Self {
+            set: plan.set,
+            counters: Vec::with_capacity(plan.places.len()),
+            places: Vec::with_capacity(plan.places.len()),
+            words: Vec::new(),
+            pages: Vec::new(),
+        };
+        let mut refused = Vec::new();
+        for &place in &plan.places {
+            let Some(event) = events.get(place) else { continue };
+            match Counter::open(&event.encoding, target, group.counters.first()) {
+                Ok(counter) => {
+                    group.counters.push(counter);
+                    group.places.push(place);
+                }
+                Err(errno) => refused.push((place, errno)),
+            }
+            if plan.together && !refused.is_empty() {
+                return (None, refused);
+            }
+        }
+        // One more than a full answer, so that a longer one is noticed.
+        group.words = vec![0; group_read_words(group.counters.len()) + 1];
+        (Some(group).filter(|group| !group.counters.is_empty()), refused)
+    }
+
+    /// The places that its events have in the plan.
+    pub(crate) fn places(&self) -> &[usize] {
+        &self.places
+    }
+
+    /// Its events: for each its place in the plan and its counter.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (usize, &Counter)> {
+        self.places.iter().copied().zip(&self.counters)
+    }
+
+    /// Maps the counters for reads without a system call, if the kernel gives all of them.
+    pub(crate) fn map_pages(&mut self) {
+        let pages: Result<_, _> = self.counters.iter().map(UserPage::map).collect();
+        self.pages = pages.unwrap_or_default();
+    }
+
+    /// The hardware counter that holds the event at `place` of the plan now, if user mode may read it.
+    pub(crate) fn hardware_index(&self, place: usize) -> Option<u32> {
+        let member = self.places.iter().position(|&other| other == place)?;
+        self.pages.get(member)?.hardware_index()
+    }
+
+    pub(crate) fn enable(&self) -> Result<(), Errno> {
+        self.counters.first().map_or(Ok(()), perfmon_sys::enable)
+    }
+
+    pub(crate) fn disable(&self) -> Result<(), Errno> {
+        self.counters.first().map_or(Ok(()), perfmon_sys::disable)
+    }
+
+    /// Reads the group into the places that its events have in the plan. Allocates nothing.
+    pub(crate) fn read(&mut self, readings: &mut [Reading]) -> Result<(), Errno> {
+        if !self.pages.is_empty() && self.read_pages(readings) {
+            return Ok(());
+        }
+        let Some(leader) = self.counters.first() else { return Ok(()) };
+        let mut retries = 0;
+        let length = loop {
+            match read_words(leader, &mut self.words) {
+                Err(Errno::CHILD) if retries < CHILD_RETRIES => {
+                    retries += 1;
+                    std::thread::yield_now();
+                }
+                result => break result?,
+            }
+        };
+        let words = self.words.get(..length).unwrap_or_default();
+        if words.is_empty() {
+            // End of file: the kernel's word for an event in error.
+            for &place in &self.places {
+                if let Some(reading) = readings.get_mut(place) {
+                    *reading = Reading { in_error: true, ..Reading::default() };
+                }
+            }
+            return Ok(());
+        }
+        let group = GroupRead::parse(words).ok_or(Errno::IO)?;
+        if group.values.len() != self.places.len() {
+            return Err(Errno::IO);
+        }
+        for (&place, &value) in self.places.iter().zip(group.values) {
+            if let Some(reading) = readings.get_mut(place) {
+                *reading = Reading {
+                    value,
+                    enabled_ns: group.enabled_ns,
+                    running_ns: group.running_ns,
+                    in_error: false,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all counters from their pages; false if one could not be, or shares the PMU (its times are
+    /// then older than its count).
+    fn read_pages(&self, readings: &mut [Reading]) -> bool {
+        for (&place, page) in self.places.iter().zip(&self.pages) {
+            let Some(PageReading { value, enabled_ns, running_ns }) = page.read() else {
+                return false;
+            };
+            if enabled_ns != running_ns {
+                return false;
+            }
+            if let Some(reading) = readings.get_mut(place) {
+                *reading = Reading { value, enabled_ns, running_ns, in_error: false };
+            }
+        }
+        true
+    }
+}
