@@ -1,0 +1,52 @@
+//! Performance monitoring for Linux: counts that say how far to trust them.
+//!
+//! A [`Session`] counts named events in a [`Scope`]: the calling thread, a command with all its
+//! descendants, running processes, CPUs, cgroups. What it says of each event is a [`Tally`]: a [`Count`]
+//! that is exact, estimated, not counted or unsupported, each with its reason, and the times behind it.
+//! Nothing is scaled silently, replaced by another event, or shown as 0 when it is unknown.
+//!
+//! ```
+//! use perfmon::{Scope, Session};
+//!
+//! let mut session = Session::new("task-clock,page-faults:u,minor-faults:u")?;
+//! session.load(&Scope::CurrentThread)?;
+//! session.start()?;
+//! let pages: Vec<u8> = vec![1; 100 * 4096];
+//! session.stop()?;
+//! session.read();
+//! for row in session.counts() {
+//!     println!("{row}");
+//! }
+//! # drop(pages);
+//! # Ok::<(), perfmon::Error>(())
+//! ```
+//!
+//! Counting a closure is one call: [`measure()`].
+
+#![forbid(unsafe_code)]
+
+mod counts;
+mod error;
+mod measure;
+mod member;
+mod scope;
+mod session;
+mod workload;
+
+pub use counts::{CountRow, Counts};
+pub use error::Error;
+pub use measure::measure;
+pub use member::Part;
+pub use perfmon_core::{
+    Backend, Count, Encoding, Estimate, Group, Inherit, Privilege, Reading, Reason, Refusal,
+    StartOn, Tally,
+};
+pub use perfmon_events::{Event, Names, ParseError, default_events};
+pub use perfmon_linux::times::CpuTimes;
+pub use perfmon_linux::{
+    Exit, Linux, Permissions, Signal, SignalFd, SignalInfo, SignalMask, cgroup, cpus, duplicate,
+    has_core_pmu, send_signal,
+};
+pub use scope::Scope;
+pub use session::{Session, Snapshot};
+pub use workload::{Ended, SpawnError, Workload};

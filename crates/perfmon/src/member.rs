@@ -1,0 +1,116 @@
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use perfmon_core::{Backend, Context, Count, Outcome, Reading, Reason, Refusal, Tally};
+
+/// One part of a scope: what a row is about where results are split up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// All of it: a thread, or a command with its descendants.
+    Whole,
+    /// A thread, by id.
+    Thread(u32),
+    /// A CPU.
+    Cpu(u32),
+    /// What of a cgroup ran on a CPU.
+    Cgroup(Arc<PathBuf>, u32),
+    /// Threads that could not be told apart.
+    Rest,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole => f.write_str("all"),
+            Self::Thread(tid) => write!(f, "tid:{tid}"),
+            Self::Cpu(cpu) => write!(f, "cpu:{cpu}"),
+            Self::Rest => f.write_str("rest"),
+            Self::Cgroup(directory, cpu) => write!(f, "cgroup:{},cpu:{cpu}", directory.display()),
+        }
+    }
+}
+
+/// A loaded context of a session.
+#[derive(Debug)]
+pub(crate) struct Member<L> {
+    pub(crate) part: Part,
+    pub(crate) context: Context,
+    pub(crate) loaded: L,
+    /// Why an event of the plan can't be counted here.
+    pub(crate) outcomes: Vec<Outcome>,
+    /// For each event of the session its place in the plan; `None` if it was not planned here.
+    pub(crate) places: Vec<Option<usize>>,
+    /// The last readings, in the plan's order.
+    pub(crate) readings: Vec<Reading>,
+    /// Why the last read failed.
+    pub(crate) read_failed: Option<Refusal>,
+    /// The context was started at least once.
+    pub(crate) ever_started: bool,
+    /// What of the readings belongs to single threads, where these are told apart.
+    pub(crate) threads: Vec<(u32, Vec<Reading>)>,
+}
+
+impl<L> Member<L> {
+    /// Reads all counters. A failure is kept for the tallies: the other members go on.
+    pub(crate) fn read<B: Backend<Loaded = L>>(&mut self, backend: &mut B) {
+        match backend.read(&mut self.loaded, &mut self.readings) {
+            Ok(()) => {
+                self.context.fold(&mut self.readings);
+                self.read_failed = None;
+            }
+            Err(refusal) => self.read_failed = Some(refusal),
+        }
+    }
+
+    /// What event number `event` of the session counted since `before` (readings of this member; none: since
+    /// the start); `None` if the event was not planned here.
+    pub(crate) fn tally(&self, event: usize, before: Option<&[Reading]>) -> Option<Tally> {
+        let place = (*self.places.get(event)?)?;
+        if let Some(Err(refusal)) = self.outcomes.get(place) {
+            return Some(Tally::without_value(Count::Unsupported(Reason::Refused(
+                refusal.clone(),
+            ))));
+        }
+        if !self.ever_started {
+            return Some(Tally::without_value(Count::NotCounted(Reason::NeverStarted)));
+        }
+        if let Some(refusal) = &self.read_failed {
+            return Some(Tally::without_value(Count::NotCounted(Reason::Refused(refusal.clone()))));
+        }
+        let now = self.readings.get(place)?;
+        let before = before.and_then(|readings| readings.get(place));
+        Some(Tally::from_reading(&before.map_or(*now, |before| since(now, before))))
+    }
+
+    /// As [`tally`](Self::tally), split up into the threads that are told apart and the rest.
+    pub(crate) fn split(&self, event: usize, before: Option<&[Reading]>) -> Vec<(Part, Tally)> {
+        let Some(whole) = self.tally(event, before) else { return Vec::new() };
+        let place = self.places.get(event).copied().flatten();
+        let (Some(place), Some(_)) = (place, whole.count.value()) else {
+            return vec![(self.part.clone(), whole)];
+        };
+        let mut rest = self.readings.get(place).copied().unwrap_or_default();
+        let mut parts = Vec::with_capacity(self.threads.len() + 1);
+        for (tid, readings) in &self.threads {
+            let Some(reading) = readings.get(place) else { continue };
+            rest = since(&rest, reading);
+            parts.push((Part::Thread(*tid), Tally::from_reading(reading)));
+        }
+        if parts.is_empty() {
+            return vec![(self.part.clone(), whole)];
+        }
+        parts.insert(0, (self.part.clone(), Tally::from_reading(&rest)));
+        parts
+    }
+}
+
+/// What happened between two readings.
+fn since(now: &Reading, before: &Reading) -> Reading {
+    Reading {
+        value: now.value.wrapping_sub(before.value),
+        enabled_ns: now.enabled_ns.saturating_sub(before.enabled_ns),
+        running_ns: now.running_ns.saturating_sub(before.running_ns),
+        in_error: now.in_error,
+    }
+}

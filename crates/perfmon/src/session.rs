@@ -1,0 +1,451 @@
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use perfmon_core::{
+    Backend, Context, ContextFlags, Count, Description, Inherit, PmcIndex, PmdIndex, Reading,
+    Reason, Refusal, SetId, StartOn, Tally, Target,
+};
+use perfmon_events::{Event, Names};
+use perfmon_linux::attach::{self, OpenError};
+use perfmon_linux::{Errno, Linux, Loaded, NotToldApart, budget, cpus};
+
+use crate::member::{Member, Part};
+use crate::scope::{Scope, check_online};
+use crate::{CountRow, Counts, Error};
+
+/// Counts named events in a [`Scope`].
+///
+/// The order of calls is [`load`](Self::load), [`start`](Self::start), any number of
+/// [`read`](Self::read), [`stop`](Self::stop); what was counted stays readable after the end of the target.
+#[derive(Debug)]
+pub struct Session<B: Backend = Linux> {
+    backend: B,
+    events: Vec<Event>,
+    description: Arc<Description>,
+    members: Vec<Member<B::Loaded>>,
+    before: Snapshot,
+    notes: Vec<String>,
+    comms: HashMap<u32, String>,
+}
+
+/// The readings of all members at one moment, to tell what was counted since.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot(Vec<Vec<Reading>>);
+
+impl Session {
+    /// A session for the events of `list`, looked up on this machine (see [`Names::parse`]).
+    ///
+    /// # Errors
+    /// [`Error::Parse`], [`Error::TooManyEvents`]. An event that this machine does not have is no error:
+    /// its count says so.
+    pub fn new(list: &str) -> Result<Self, Error> {
+        Self::with_events(Linux::new(), Names::system().parse(list)?)
+    }
+
+    /// Opens all events in `scope`, stopped (or started by the command's exec). Loading again replaces
+    /// what was loaded.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such target, it may not be monitored, or there are not enough
+    /// descriptors: then nothing is left open.
+    pub fn load(&mut self, scope: &Scope) -> Result<(), Error> {
+        self.unload();
+        let result = self.load_scope(scope);
+        if result.is_err() {
+            self.unload();
+        }
+        result.map_err(|error| match error {
+            Error::Refused { what, refusal } if what.is_empty() => {
+                Error::refused(format!("can't monitor {scope}"), refusal)
+            }
+            error => error,
+        })
+    }
+
+    fn load_scope(&mut self, scope: &Scope) -> Result<(), Error> {
+        match scope {
+            Scope::CurrentThread => {
+                self.reserve(1)?;
+                self.load_target(Part::Whole, Target::CurrentThread, Inherit::None, StartOn::Call)
+            }
+            Scope::Command { pid, inherit, start_on } => {
+                let by_thread = *inherit == Inherit::TreeByThread;
+                let cpus = if by_thread { cpus::online().map_err(unnamed)?.len() } else { 1 };
+                self.reserve(cpus)?;
+                let part = if by_thread { Part::Thread(*pid) } else { Part::Whole };
+                self.load_target(part, Target::Thread(*pid), *inherit, *start_on)
+            }
+            Scope::Processes { pids, inherit } => self.load_processes(pids, *inherit),
+            Scope::Threads(tids) => {
+                self.reserve(tids.len())?;
+                tids.iter().try_for_each(|&tid| {
+                    self.note_comm(tid);
+                    let part = Part::Thread(tid);
+                    self.load_target(part, Target::Thread(tid), Inherit::None, StartOn::Call)
+                })
+            }
+            Scope::Cpus(cpus) => self.load_cpus(cpus),
+            Scope::System => self.load_cpus(&cpus::online().map_err(unnamed)?),
+            Scope::Cgroups { directories, cpus } => self.load_cgroups(directories, cpus.as_deref()),
+        }
+    }
+
+    fn load_cpus(&mut self, cpus: &[u32]) -> Result<(), Error> {
+        check_online(cpus).map_err(unnamed)?;
+        self.reserve(cpus.len())?;
+        cpus.iter().try_for_each(|&cpu| {
+            self.load_target(Part::Cpu(cpu), Target::Cpu(cpu), Inherit::None, StartOn::Call)
+        })
+    }
+
+    fn load_cgroups(&mut self, directories: &[PathBuf], cpus: Option<&[u32]>) -> Result<(), Error> {
+        let cpus = match cpus {
+            Some(cpus) => cpus.to_vec(),
+            None => cpus::online().map_err(unnamed)?,
+        };
+        check_online(&cpus).map_err(unnamed)?;
+        self.reserve(directories.len() * cpus.len())?;
+        for path in directories.iter().map(|directory| Arc::new(directory.clone())) {
+            for &cpu in &cpus {
+                let target = Target::Cgroup { path: Arc::clone(&path), cpu };
+                let part = Part::Cgroup(Arc::clone(&path), cpu);
+                self.load_target(part, target, Inherit::None, StartOn::Call)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn load_processes(&mut self, pids: &[u32], inherit: Inherit) -> Result<(), Error> {
+        let threads: usize = pids.iter().map(|&pid| attach::thread_count(pid)).sum();
+        self.reserve(threads)?;
+        let mut model_error = None;
+        let attached = attach::processes(pids, |tid| {
+            let target = Target::Thread(tid);
+            match self.open_target(Part::Thread(tid), target, inherit, StartOn::Call) {
+                Ok(member) => Ok(member),
+                Err(Error::Refused { refusal, .. }) if is_gone(&refusal) => Err(OpenError::Gone),
+                Err(Error::Refused { refusal, .. }) => Err(OpenError::Refused(refusal)),
+                Err(error) => {
+                    let refusal = Refusal::new(error.to_string());
+                    model_error = Some(error);
+                    Err(OpenError::Refused(refusal))
+                }
+            }
+        });
+        if let Some(error) = model_error {
+            return Err(error);
+        }
+        let attached = attached.map_err(unnamed)?;
+        for (tid, member) in attached.threads {
+            self.note_comm(tid);
+            self.members.push(member);
+        }
+        for tid in attached.unheld {
+            self.notes.push(format!(
+                "thread {tid} could not be held still (ptrace was refused) while its events were opened: \
+                 threads that it created in those microseconds may be missing or counted twice"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The number of the hardware counter that holds event number `event` now, as the instruction that reads
+    /// it names it: for a self-monitoring session on a PMU that user mode may read. The thread may read the
+    /// counter itself with it (perfmon2's ring-3 reads); it may change whenever the thread is scheduled.
+    pub fn hardware_index(&self, event: usize) -> Option<u32> {
+        let [member] = self.members.as_slice() else { return None };
+        member.loaded.hardware_index((*member.places.get(event)?)?)
+    }
+
+    fn note_comm(&mut self, tid: u32) {
+        self.comms.extend(attach::comm(tid).map(|comm| (tid, comm)));
+    }
+
+    /// Takes note of the threads of a command that have ended since the last time, if they are told apart
+    /// ([`Inherit::TreeByThread`]): to be called several times a second while it runs.
+    pub fn drain(&mut self) {
+        self.members.iter_mut().for_each(|member| member.loaded.drain());
+    }
+
+    /// Reads all counters once more and tells threads apart, where that was asked for: [`parts`](Self::parts) then
+    /// has a row for each.
+    pub fn read_by_thread(&mut self) {
+        // In this order, so that no thread's row has what the total lacks.
+        self.drain();
+        self.read();
+        for member in &mut self.members {
+            let threads = member.loaded.ended_threads().into_iter();
+            member.threads = threads.map(|thread| (thread.tid, thread.readings)).collect();
+            let left = member.loaded.not_told_apart().filter(|left| !left.is_none());
+            if let Some(NotToldApart { running, silent, lost }) = left {
+                member.part = Part::Rest;
+                self.notes.push(format!(
+                    "row 'rest' holds the command's first thread and what has no row of its own: {running} threads \
+                     still running, {silent} ended without a record of their counts (some kernels between 5.13 and \
+                     6.18 leave none), {lost} records lost"
+                ));
+            }
+        }
+    }
+
+    /// The name of a thread whose row this is, where it is known.
+    pub fn comm(&self, part: &Part) -> Option<String> {
+        let Part::Thread(tid) = *part else { return None };
+        let recorded = |member: &Member<Loaded>| member.loaded.comm(tid).map(str::to_owned);
+        self.members.iter().find_map(recorded).or_else(|| self.comms.get(&tid).cloned())
+    }
+
+    fn reserve(&self, contexts: usize) -> Result<(), Error> {
+        let events = self.events.iter().filter(|event| event.encoding.is_ok()).count();
+        let needed = u64::try_from(contexts.saturating_mul(events)).unwrap_or(u64::MAX);
+        budget::reserve(needed).map_err(unnamed)
+    }
+}
+
+impl<B: Backend> Session<B> {
+    /// A session for `events` on `backend`.
+    ///
+    /// # Errors
+    /// [`Error::TooManyEvents`].
+    pub fn with_events(backend: B, events: Vec<Event>) -> Result<Self, Error> {
+        let description = Arc::new(Description::perf_events());
+        if events.len() > usize::from(perfmon_core::MAX_PMDS) {
+            return Err(Error::TooManyEvents(events.len()));
+        }
+        Ok(Self {
+            backend,
+            events,
+            description,
+            members: Vec::new(),
+            before: Snapshot::default(),
+            notes: Vec::new(),
+            comms: HashMap::new(),
+        })
+    }
+
+    /// The events, in the order asked for.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// What a reader of the results must know: why they may be less than they look.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Loads one more context, for `part` of the scope.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::Model`].
+    pub fn load_target(
+        &mut self,
+        part: Part,
+        target: Target,
+        inherit: Inherit,
+        start_on: StartOn,
+    ) -> Result<(), Error> {
+        let member = self.open_target(part, target, inherit, start_on)?;
+        self.members.push(member);
+        Ok(())
+    }
+
+    fn open_target(
+        &mut self,
+        part: Part,
+        target: Target,
+        inherit: Inherit,
+        start_on: StartOn,
+    ) -> Result<Member<B::Loaded>, Error> {
+        let cpu = match &target {
+            Target::Cpu(cpu) | Target::Cgroup { cpu, .. } => Some(*cpu),
+            Target::CurrentThread | Target::Thread(_) => None,
+        };
+        let flags = ContextFlags { system_wide: cpu.is_some(), ..ContextFlags::default() };
+        let mut context = Context::new(Arc::clone(&self.description), flags)?;
+        let mut places = vec![None; self.events.len()];
+        let mut planned = 0;
+        for ((event, place), index) in self.events.iter().zip(&mut places).zip(0..) {
+            let Ok(encoding) = &event.encoding else { continue };
+            let elsewhere = |cpus: &Vec<u32>| cpu.is_some_and(|cpu| !cpus.contains(&cpu));
+            if event.cpus.as_ref().is_some_and(elsewhere) {
+                continue;
+            }
+            context.write_pmc(SetId(0), PmcIndex(index), Arc::clone(encoding), event.group)?;
+            context.write_pmd(SetId(0), PmdIndex(index), 0)?;
+            *place = Some(planned);
+            planned += 1;
+        }
+        let plan = context.load(target, inherit, start_on)?;
+        let (loaded, outcomes) =
+            self.backend.load(&plan).map_err(|refusal| Error::refused("", refusal))?;
+        context.accept(&outcomes);
+        let readings = vec![Reading::default(); planned];
+        let ever_started = start_on == StartOn::Exec;
+        Ok(Member {
+            part,
+            context,
+            loaded,
+            outcomes,
+            places,
+            readings,
+            read_failed: None,
+            ever_started,
+            threads: Vec::new(),
+        })
+    }
+
+    /// Starts counting, member by member.
+    ///
+    /// # Errors
+    /// [`Error::Refused`]; [`Error::Model`].
+    pub fn start(&mut self) -> Result<(), Error> {
+        for member in &mut self.members {
+            let set = member.context.start()?;
+            self.backend
+                .start(&mut member.loaded, set)
+                .map_err(|refusal| Error::refused("can't start counting", refusal))?;
+            member.ever_started = true;
+        }
+        Ok(())
+    }
+
+    /// Stops counting; [`start`](Self::start) goes on where it stopped.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn stop(&mut self) -> Result<(), Error> {
+        for member in &mut self.members {
+            let set = member.context.stop()?;
+            self.backend
+                .stop(&mut member.loaded, set)
+                .map_err(|refusal| Error::refused("can't stop counting", refusal))?;
+        }
+        Ok(())
+    }
+
+    /// Reads all counters, started or stopped; [`tally`](Self::tally) and the like then say what they said.
+    /// Allocates nothing. For the calling thread this is one system call per group, or none where the
+    /// kernel lets a thread read its own counters.
+    ///
+    /// A read that fails is no error of the whole: it is the reason of that part's counts.
+    pub fn read(&mut self) {
+        for member in &mut self.members {
+            member.read(&mut self.backend);
+        }
+    }
+
+    /// What event number `event` counted, added up over the scope, at the last [`read`](Self::read).
+    pub fn tally(&self, event: usize) -> Tally {
+        self.sum(event, None)
+    }
+
+    /// As [`tally`](Self::tally), since `snapshot`.
+    pub fn tally_since(&self, event: usize, snapshot: &Snapshot) -> Tally {
+        self.sum(event, Some(snapshot))
+    }
+
+    /// What event number `event` counted in each part of the scope, in the order in which they were loaded;
+    /// since `snapshot`, if one is given.
+    pub fn parts(&self, event: usize, snapshot: Option<&Snapshot>) -> Vec<(Part, Tally)> {
+        if let Some(tally) = self.refused_name(event) {
+            return self
+                .members
+                .iter()
+                .map(|member| (member.part.clone(), tally.clone()))
+                .collect();
+        }
+        let members = self.members.iter().enumerate();
+        members
+            .flat_map(|(place, member)| member.split(event, readings_of(snapshot, place)))
+            .collect()
+    }
+
+    /// All events with their tallies at the last [`read`](Self::read).
+    pub fn counts(&self) -> Counts {
+        self.rows(|event| self.tally(event))
+    }
+
+    /// The readings now in hand (those of the last [`read`](Self::read)).
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.members.iter().map(|member| member.readings.clone()).collect())
+    }
+
+    /// Runs `body` and says what it counted, from two reads around it; the session must be started.
+    pub fn region<R>(&mut self, body: impl FnOnce() -> R) -> (R, Counts) {
+        self.read();
+        // Into vectors that keep their room: the two reads enclose the body and nothing else.
+        let mut before = std::mem::take(&mut self.before);
+        before.0.resize_with(self.members.len(), Vec::new);
+        for (before, member) in before.0.iter_mut().zip(&self.members) {
+            before.clone_from(&member.readings);
+        }
+        let value = body();
+        self.read();
+        let counts = self.rows(|event| self.tally_since(event, &before));
+        self.before = before;
+        (value, counts)
+    }
+
+    /// Closes all events. What was counted is gone with them.
+    pub fn unload(&mut self) {
+        for mut member in self.members.drain(..) {
+            member.context.unload();
+            self.backend.unload(member.loaded);
+        }
+        self.notes.clear();
+        self.comms.clear();
+    }
+
+    fn rows(&self, tally: impl Fn(usize) -> Tally) -> Counts {
+        let row = |(number, event): (usize, &Event)| CountRow {
+            event: event.text.clone(),
+            unit: event.unit.clone(),
+            tally: tally(number),
+        };
+        Counts::new(self.events.iter().enumerate().map(row).collect())
+    }
+
+    /// The tally of an event whose name this machine does not have.
+    fn refused_name(&self, event: usize) -> Option<Tally> {
+        let refusal = self.events.get(event)?.encoding.as_ref().err()?;
+        Some(Tally::without_value(Count::Unsupported(Reason::Refused(refusal.clone()))))
+    }
+
+    fn sum(&self, event: usize, snapshot: Option<&Snapshot>) -> Tally {
+        if let Some(tally) = self.refused_name(event) {
+            return tally;
+        }
+        let mut tallies = self.members.iter().enumerate().filter_map(|(place, member)| {
+            Some((&member.part, member.tally(event, readings_of(snapshot, place))?))
+        });
+        let Some((first_part, first)) = tallies.next() else {
+            let nowhere = Refusal::new("the PMU counts on CPUs that are not in the scope")
+                .hint("count on all CPUs: -a");
+            return Tally::without_value(Count::Unsupported(Reason::Refused(nowhere)));
+        };
+        // A reason that holds everywhere is not that of a part.
+        let mut only = true;
+        let mut sum = Tally::zero();
+        sum.add(&first, first_part);
+        for (part, tally) in tallies {
+            only &= tally.count.value().is_none() && first.count.value().is_none();
+            sum.add(&tally, part);
+        }
+        if only && first.count.value().is_none() { first } else { sum }
+    }
+}
+
+fn readings_of(snapshot: Option<&Snapshot>, member: usize) -> Option<&[Reading]> {
+    Some(snapshot?.0.get(member)?.as_slice())
+}
+
+/// The target of a refusal has ended.
+fn is_gone(refusal: &Refusal) -> bool {
+    refusal.errno_number() == Some(Errno::SRCH.raw_os_error())
+}
+
+/// A refusal that [`Session::load`] gives the scope's name.
+fn unnamed(refusal: Refusal) -> Error {
+    Error::refused("", refusal)
+}

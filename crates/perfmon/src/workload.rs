@@ -1,0 +1,127 @@
+use std::ffi::{CString, OsStr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use perfmon_linux::times::CpuTimes;
+use perfmon_linux::{Errno, Exit, HeldChild, SignalMask, SpawnOptions, budget};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::Error;
+use perfmon_core::Refusal;
+
+/// A command that waits before its exec until it is released, so that events can be opened on it first.
+#[derive(Debug)]
+pub struct Workload {
+    name: String,
+    child: HeldChild,
+    pidfd: OwnedFd,
+}
+
+/// How a workload ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit status, or the signal that ended it.
+    pub exit: Exit,
+    /// What it and those of its descendants that were waited for used.
+    pub times: CpuTimes,
+}
+
+/// Why a command did not start.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// There is no such program.
+    #[error("can't run '{0}': not found; check the name and PATH")]
+    NotFound(String),
+    /// The program is there but can't be executed.
+    #[error("can't run '{0}': {1}")]
+    CantExecute(String, String),
+    /// No process could be made.
+    #[error("can't make a process for '{0}': {1}")]
+    Call(String, String),
+}
+
+impl Workload {
+    /// Makes the child that will execute `argv`: a program, searched for in `PATH`, and its arguments. The
+    /// child blocks the signals of `mask`, or those we block.
+    ///
+    /// # Errors
+    /// [`SpawnError::Call`].
+    pub fn spawn<A: AsRef<OsStr>>(
+        argv: &[A],
+        mask: Option<SignalMask>,
+    ) -> Result<Self, SpawnError> {
+        let name = argv.first().map(|arg| arg.as_ref().to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        let arguments: Result<Vec<CString>, _> =
+            argv.iter().map(|arg| CString::new(arg.as_ref().as_bytes())).collect();
+        let arguments = arguments.map_err(|_| {
+            SpawnError::CantExecute(name.clone(), "an argument contains a NUL byte".into())
+        })?;
+        let options = SpawnOptions { signal_mask: mask, nofile_limit: budget::limit_before() };
+        let child =
+            HeldChild::spawn(&arguments, options).map_err(|error| spawn_error(&name, error))?;
+        let call_failed =
+            |errno: Errno| SpawnError::Call(name.clone(), format!("pidfd_open: {errno}"));
+        let pid = Pid::from_raw(child.pid()).ok_or_else(|| call_failed(Errno::SRCH))?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(call_failed)?;
+        Ok(Self { name, child, pidfd })
+    }
+
+    /// The child's process id.
+    pub fn pid(&self) -> u32 {
+        self.child.pid().unsigned_abs()
+    }
+
+    /// Lets the child execute its program; returns once it has.
+    ///
+    /// # Errors
+    /// [`SpawnError::NotFound`], [`SpawnError::CantExecute`].
+    pub fn release(&mut self) -> Result<(), SpawnError> {
+        self.child.release().map_err(|error| spawn_error(&self.name, error))
+    }
+
+    /// Waits until the child has ended.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn wait(&mut self) -> Result<Ended, Error> {
+        self.child.wait().map(ended).map_err(wait_failed)
+    }
+
+    /// How the child ended, if it has. Does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn try_wait(&mut self) -> Result<Option<Ended>, Error> {
+        self.child.try_wait().map(|end| end.map(ended)).map_err(wait_failed)
+    }
+}
+
+impl AsFd for Workload {
+    /// A descriptor that is readable once the child has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+fn ended((exit, usage): (Exit, perfmon_linux::Rusage)) -> Ended {
+    Ended { exit, times: CpuTimes { user: usage.user, system: usage.system } }
+}
+
+fn wait_failed(errno: Errno) -> Error {
+    Error::refused("wait for the command", Refusal::new(errno.to_string()))
+}
+
+fn spawn_error(name: &str, error: perfmon_linux::SpawnError) -> SpawnError {
+    use perfmon_linux::SpawnError as Low;
+    let name = name.to_owned();
+    match error {
+        Low::Exec(Errno::NOENT | Errno::NOTDIR) => SpawnError::NotFound(name),
+        Low::Exec(Errno::ACCESS) => {
+            SpawnError::CantExecute(name, "permission denied; is it executable?".into())
+        }
+        Low::Exec(errno) => SpawnError::CantExecute(name, errno.to_string()),
+        Low::Call(call, errno) => SpawnError::Call(name, format!("{call}: {errno}")),
+    }
+}
