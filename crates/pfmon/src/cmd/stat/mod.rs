@@ -1,0 +1,59 @@
+//! `pfmon stat`: count events.
+
+mod events;
+mod repeat;
+pub(crate) mod results;
+mod run;
+mod scope;
+mod watch;
+
+use std::process::ExitCode;
+
+use perfmon::{Linux, Names, Session, Signal, SignalFd};
+
+use crate::args::Stat;
+use crate::exit::{self, Failure};
+use crate::output::{self, Sink};
+use results::StatResult;
+use run::Measurement;
+
+/// Counts as `args` say, prints the results, and gives the exit status.
+pub(crate) fn run(args: &Stat) -> Result<ExitCode, Failure> {
+    let plan = scope::Plan::from_args(args)?;
+    let chosen = events::choose(args)?;
+    let events = Names::system().parse(&chosen.list).map_err(Failure::new)?;
+    let mut session = Session::with_events(Linux::new(), events)?;
+    let mut sink = Sink::open(args)?;
+    let signals = SignalFd::take_over(&[
+        Signal::INT,
+        Signal::TERM,
+        Signal::HUP,
+        Signal::QUIT,
+        Signal::USR1,
+        Signal::USR2,
+    ])
+    .map_err(|errno| Failure::new(format!("can't take over signals: {errno}")))?;
+
+    let mut results = Vec::new();
+    for _ in 0..args.repeat {
+        let mut measurement = Measurement::new(args, &plan, &signals);
+        let mut result = measurement.run(&mut session, &mut sink)?;
+        result.notes.extend(chosen.note.clone());
+        let interrupted = measurement.interrupted();
+        results.push(result);
+        if interrupted {
+            break;
+        }
+    }
+    let result = repeat::combine(results);
+    output::result(&mut sink, args, &result)?;
+    Ok(exit_code(args, &result))
+}
+
+fn exit_code(args: &Stat, result: &StatResult) -> ExitCode {
+    let missing = result.events.iter().any(|event| event.value.is_none());
+    if args.strict && missing {
+        return exit::NOT_ALL_COUNTED.into();
+    }
+    result.exit_status.unwrap_or(0).into()
+}

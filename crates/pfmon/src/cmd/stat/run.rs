@@ -1,0 +1,179 @@
+//! One measurement, from opening the events to the result.
+
+use std::time::{Duration, Instant};
+
+use perfmon::{CpuTimes, Ended, Scope, Session, SignalFd, Workload};
+
+use super::results::{INTERVAL_SCHEMA, Interval, RESULT_SCHEMA, StatResult, rows};
+use super::scope::Plan;
+use super::watch::{Event, Watch};
+use crate::args::Stat;
+use crate::exit::{self, Failure};
+use crate::output::{self, Sink};
+
+/// How often ended threads are noted, where each has its own row: long before the kernel's rings are full.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// One run of the command, or one watch over what runs already.
+pub(crate) struct Measurement<'a> {
+    args: &'a Stat,
+    plan: &'a Plan,
+    signals: &'a SignalFd,
+    interrupted: bool,
+}
+
+/// When counting began and ended, and how the command did.
+struct Course {
+    wall: Duration,
+    ended: Option<Ended>,
+}
+
+impl<'a> Measurement<'a> {
+    pub(crate) fn new(args: &'a Stat, plan: &'a Plan, signals: &'a SignalFd) -> Self {
+        Self { args, plan, signals, interrupted: false }
+    }
+
+    /// Whether the user asked for the end.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// Opens the events, counts, and says what was counted.
+    pub(crate) fn run(
+        &mut self,
+        session: &mut Session,
+        sink: &mut Sink,
+    ) -> Result<StatResult, Failure> {
+        let args = self.args;
+        let mut workload = match args.workload.as_slice() {
+            [] => None,
+            argv => Some(Workload::spawn(argv, Some(self.signals.mask_before()))?),
+        };
+        let scope = self.plan.scope(args, workload.as_ref().map(Workload::pid));
+        session.load(&scope)?;
+        let times_before = scope.cpu_times();
+        let course = self.count(session, sink, &scope, workload.as_mut())?;
+        let times = match self.plan {
+            Plan::Command => course.ended.map(|ended| ended.times),
+            Plan::Running(_) => {
+                scope.cpu_times().zip(times_before).map(|(now, before)| now.since(before))
+            }
+        };
+        Ok(self.result(session, &scope, &course, times))
+    }
+
+    /// Counts until the end.
+    fn count(
+        &mut self,
+        session: &mut Session,
+        sink: &mut Sink,
+        scope: &Scope,
+        mut workload: Option<&mut Workload>,
+    ) -> Result<Course, Failure> {
+        let starts_by_exec = matches!(self.plan, Plan::Command) && self.args.delay.is_none();
+        if self.args.delay.is_none() && !starts_by_exec {
+            session.start()?;
+        }
+        let mut began = Instant::now();
+        if let Some(workload) = &mut workload {
+            workload.release()?;
+        }
+        let mut watch = Watch::new(self.signals, workload, scope);
+        let mut last = Event::Due;
+        if let Some(delay) = self.args.delay {
+            last = watch.next(Some(began + delay))?;
+            began = Instant::now();
+            if last == Event::Due {
+                session.start()?;
+            }
+        }
+        if last == Event::Due {
+            last = self.watch(session, sink, &mut watch, began)?;
+        }
+        let wall = began.elapsed();
+        if matches!(self.plan, Plan::Running(_)) || last == Event::Due {
+            session.stop()?;
+        }
+        session.read_by_thread();
+        let ended = match last {
+            Event::CommandEnded(ended) => Some(ended),
+            _ => watch.end_command()?,
+        };
+        self.interrupted = watch.interrupted;
+        Ok(Course { wall, ended })
+    }
+
+    /// Watches and prints intervals, until the end or the time limit (which is `Due`).
+    fn watch(
+        &self,
+        session: &mut Session,
+        sink: &mut Sink,
+        watch: &mut Watch<'_>,
+        began: Instant,
+    ) -> Result<Event, Failure> {
+        let limit = self.args.time_limit.map(|limit| began + limit);
+        let mut next_interval = self.args.interval.map(|interval| began + interval);
+        let mut before = session.snapshot();
+        let by_thread = self.args.per_thread && matches!(self.plan, Plan::Command);
+        loop {
+            let next_drain = by_thread.then(|| Instant::now() + DRAIN_INTERVAL);
+            let due = [limit, next_interval, next_drain].into_iter().flatten().min();
+            let event = watch.next(due)?;
+            let now = Instant::now();
+            if event != Event::Due || limit.is_some_and(|limit| limit <= now) {
+                return Ok(event);
+            }
+            session.drain();
+            if next_interval.is_none_or(|next| now < next) {
+                continue;
+            }
+            session.read();
+            let interval = Interval {
+                schema: INTERVAL_SCHEMA,
+                time_ns: nanoseconds(began.elapsed()),
+                events: rows(session, self.args, Some(&before)),
+            };
+            before = session.snapshot();
+            output::interval(sink, self.args, &interval)?;
+            next_interval = next_interval.zip(self.args.interval).map(|(next, interval)| {
+                // Ticks that could not be kept are left out.
+                let late =
+                    now.saturating_duration_since(next).as_nanos() / interval.as_nanos().max(1);
+                next + interval * u32::try_from(late + 1).unwrap_or(u32::MAX)
+            });
+        }
+    }
+
+    fn result(
+        &self,
+        session: &Session,
+        scope: &Scope,
+        course: &Course,
+        times: Option<CpuTimes>,
+    ) -> StatResult {
+        let args = self.args;
+        let command: Vec<String> =
+            args.workload.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        let mut notes = session.notes().to_vec();
+        if times.is_none() {
+            notes
+                .push("user and system time are unknown: a target has ended, or gives none".into());
+        }
+        StatResult {
+            schema: RESULT_SCHEMA,
+            scope: scope.to_string(),
+            command: Some(command).filter(|command| !command.is_empty()),
+            exit_status: course.ended.map(|ended| exit::status(ended.exit)),
+            wall_ns: nanoseconds(course.wall),
+            user_ns: times.map(|times| nanoseconds(times.user)),
+            system_ns: times.map(|times| nanoseconds(times.system)),
+            events: rows(session, args, None),
+            runs: 1,
+            notes,
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,27 @@
+//! `pfmon`: performance monitoring for Linux.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod cmd;
+mod exit;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            // A closed pipe is no reason to complain.
+            let _ = error.print();
+            return if error.use_stderr() { exit::FAILED.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let result = match &args.command {
+        args::Command::Stat(stat) => cmd::stat::run(stat),
+    };
+    result.unwrap_or_else(|failure| failure.report())
+}

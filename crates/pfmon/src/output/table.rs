@@ -1,0 +1,154 @@
+//! The table for people. Numbers look the same in every locale.
+
+use std::fmt::Write;
+
+use crate::cmd::stat::results::{EventRow, Interval, StatResult};
+
+const RED: &str = "\u{1b}[31m";
+const YELLOW: &str = "\u{1b}[33m";
+const PLAIN: &str = "\u{1b}[0m";
+
+/// A row's cells: number, unit and event; what is said behind them; the colour of the number.
+struct Cells<'a> {
+    scope: String,
+    number: String,
+    unit: &'a str,
+    event: String,
+    remark: String,
+    colour: &'static str,
+}
+
+/// The whole result.
+pub(crate) fn result(result: &StatResult, colour: bool) -> String {
+    let mut text = format!("\n pfmon stat: {}", printable(&result.scope));
+    if let Some(command) = &result.command {
+        let _ = write!(text, ": {}", printable(&command.join(" ")));
+    }
+    if result.runs > 1 {
+        let _ = write!(text, " (means of {} runs)", result.runs);
+    }
+    text.push_str("\n\n");
+    rows(&mut text, &result.events, "", colour);
+    let _ = write!(text, "\n wall {}", seconds(Some(result.wall_ns)));
+    let _ = write!(text, ", user {}", seconds(result.user_ns));
+    let _ = writeln!(text, ", system {}", seconds(result.system_ns));
+    for note in &result.notes {
+        let _ = writeln!(text, " note: {}", printable(note));
+    }
+    text.push('\n');
+    text
+}
+
+/// One interval; before the first one a line that says what the columns are.
+pub(crate) fn interval(interval: &Interval, first: bool, colour: bool) -> String {
+    let mut text = if first { "#     time, s\n".to_owned() } else { String::new() };
+    let time = format!("{:>13} ", seconds(Some(interval.time_ns)).trim_end_matches(" s"));
+    rows(&mut text, &interval.events, &time, colour);
+    text
+}
+
+fn rows(text: &mut String, events: &[EventRow], prefix: &str, colour: bool) {
+    let cells: Vec<Cells<'_>> = events.iter().map(cells).collect();
+    let width = |of: fn(&Cells<'_>) -> usize| cells.iter().map(of).max().unwrap_or(0);
+    let scopes = width(|cells| cells.scope.chars().count());
+    let numbers = width(|cells| cells.number.chars().count()).max(18);
+    let units = width(|cells| cells.unit.chars().count());
+    let names = width(|cells| cells.event.chars().count());
+    for Cells { scope, number, unit, event, remark, colour: own } in &cells {
+        let (on, off) = if colour && !own.is_empty() { (*own, PLAIN) } else { ("", "") };
+        let gap = if scopes == 0 { "" } else { " " };
+        let line = format!(
+            "{prefix}{gap}{scope:<scopes$} {on}{number:>numbers$}{off} {unit:<units$} {event:<names$}  {remark}"
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+}
+
+fn cells(row: &EventRow) -> Cells<'_> {
+    let (mut number, colour) = match row.value {
+        Some(value) if row.state == "estimated" => (format!("~{}", grouped(value)), YELLOW),
+        Some(value) => (grouped(value), ""),
+        None => (row.state.replace('_', " "), RED),
+    };
+    let mut remarks = Vec::new();
+    if let Some(repeats) = &row.repeats {
+        number = format!("{:.1} ± {:.1}", repeats.mean, repeats.stddev);
+        remarks.push(format!("{} … {}", grouped(repeats.min), grouped(repeats.max)));
+    }
+    if row.state == "estimated" {
+        remarks.push(format!("{:.2} % of the time counted", row.coverage * 100.0));
+    }
+    remarks.extend(row.reason.as_deref().map(printable));
+    Cells {
+        scope: scope(row),
+        number,
+        unit: if row.unit == "events" { "" } else { &row.unit },
+        event: printable(&row.event),
+        remark: remarks.join("; "),
+        colour,
+    }
+}
+
+/// Which part of the scope a row is of, with the thread's name.
+fn scope(row: &EventRow) -> String {
+    let scope = row.scope.as_deref().unwrap_or("");
+    match &row.comm {
+        Some(comm) => printable(&format!("{scope} {comm}")),
+        None => printable(scope),
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn seconds(time_ns: Option<u64>) -> String {
+    time_ns.map_or_else(
+        || "unknown".into(),
+        |time_ns| format!("{}.{:09} s", time_ns / 1_000_000_000, time_ns % 1_000_000_000),
+    )
+}
+
+/// `text` without what would move a terminal's cursor.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check the look of numbers.
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(seconds(Some(1_002_003_004)), "1.002003004 s");
+    }
+
+    /// Check that rows are aligned, that colour is only what it is for, and that names can't move the cursor.
+    #[test]
+    fn rows_are_aligned() {
+        let mut exact = EventRow::time("a\u{1b}[2J", Some(1_234));
+        exact.unit = "events".into();
+        let missing = EventRow::time("wall", None);
+        let mut text = String::new();
+        rows(&mut text, &[exact, missing], "", false);
+        assert_eq!(text, "              1,234    a\u{fffd}[2J\n        not counted ns wall\n");
+        let mut coloured = String::new();
+        rows(&mut coloured, &[EventRow::time("wall", None)], "", true);
+        assert_eq!(coloured.matches(RED).count(), 1);
+    }
+}
