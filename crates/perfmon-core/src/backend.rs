@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{Encoding, Group, PmdIndex, Refusal, SetId};
+use crate::{Description, Encoding, Group, PmdIndex, Refusal, SetId};
 
 /// What a context monitors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +96,9 @@ pub struct Reading {
 pub trait Backend {
     /// What the backend keeps of one loaded context. Dropping it lets go of everything.
     type Loaded;
+
+    /// Which registers its contexts have.
+    fn description(&self) -> Description;
 
     /// Readies the events of `plan` on its target, stopped, and says of each event (in the plan's
     /// order) whether it could be had. Events of one [`Group`] are had all or none.

@@ -1,7 +1,7 @@
 use std::fs::File;
 
 use perfmon_core::{
-    Backend, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, Refusal, SetId, Target,
+    Backend, Description, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, Refusal, SetId, Target,
 };
 use perfmon_data::pmu_type;
 use perfmon_sys::Errno;
@@ -73,6 +73,10 @@ impl Loaded {
 
 impl Backend for Linux {
     type Loaded = Loaded;
+
+    fn description(&self) -> Description {
+        Description::perf_events()
+    }
 
     fn load(&mut self, plan: &LoadPlan) -> Result<(Loaded, Vec<Outcome>), Refusal> {
         let mut place = resolve(plan)?;

@@ -42,11 +42,6 @@ impl Sim {
         Self(Rc::new(RefCell::new(Machine::new(pmu))))
     }
 
-    /// What the model has to know of the machine's registers: 320 PMDs of the counters' width.
-    pub fn description(&self) -> Description {
-        Description::uniform("simulated", MAX_PMDS, self.0.borrow().pmu.width)
-    }
-
     /// Makes the event `config` known.
     pub fn event(&self, config: u64, script: Script) {
         self.0.borrow_mut().scripts.insert(config, script);
@@ -153,6 +148,11 @@ impl Drop for Loaded {
 
 impl Backend for Sim {
     type Loaded = Loaded;
+
+    /// 320 PMDs of the counters' width.
+    fn description(&self) -> Description {
+        Description::uniform("simulated", MAX_PMDS, self.0.borrow().pmu.width)
+    }
 
     fn load(&mut self, plan: &LoadPlan) -> Result<(Loaded, Vec<Outcome>), Refusal> {
         let mut machine = self.0.borrow_mut();

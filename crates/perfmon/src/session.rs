@@ -209,7 +209,7 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// [`Error::TooManyEvents`].
     pub fn with_events(backend: B, events: Vec<Event>) -> Result<Self, Error> {
-        let description = Arc::new(Description::perf_events());
+        let description = Arc::new(backend.description());
         if events.len() > usize::from(perfmon_core::MAX_PMDS) {
             return Err(Error::TooManyEvents(events.len()));
         }
@@ -333,6 +333,11 @@ impl<B: Backend> Session<B> {
         for member in &mut self.members {
             member.read(&mut self.backend);
         }
+    }
+
+    /// Says that what was read last is not to be used, for the reason `refusal`: the counts then say so.
+    pub fn disown(&mut self, refusal: &Refusal) {
+        self.members.iter_mut().for_each(|member| member.read_failed = Some(refusal.clone()));
     }
 
     /// What event number `event` counted, added up over the scope, at the last [`read`](Self::read).
