@@ -1,13 +1,20 @@
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use perfmon_linux::times::CpuTimes;
 use perfmon_linux::{Errno, Exit, HeldChild, SignalMask, SpawnOptions, budget};
+use rustix::fs::Access;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::Error;
 use perfmon_core::Refusal;
+
+/// CPU time that no event sees of any command: before its exec, and after its end.
+const UNSEEN_MIN: Duration = Duration::from_millis(2);
 
 /// A command that waits before its exec until it is released, so that events can be opened on it first.
 #[derive(Debug)]
@@ -15,6 +22,7 @@ pub struct Workload {
     name: String,
     child: HeldChild,
     pidfd: OwnedFd,
+    gains_rights: bool,
 }
 
 /// How a workload ended.
@@ -65,12 +73,41 @@ impl Workload {
             |errno: Errno| SpawnError::Call(name.clone(), format!("pidfd_open: {errno}"));
         let pid = Pid::from_raw(child.pid()).ok_or_else(|| call_failed(Errno::SRCH))?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(call_failed)?;
-        Ok(Self { name, child, pidfd })
+        let gains_rights = argv.first().is_some_and(|program| gains_rights(program.as_ref()));
+        Ok(Self { name, child, pidfd, gains_rights })
     }
 
     /// The child's process id.
     pub fn pid(&self) -> u32 {
         self.child.pid().unsigned_abs()
+    }
+
+    /// Why what was counted of this command is not all, once it has `ended`: the kernel stops counting when an
+    /// ordinary user's program executes one that gains rights (set-user-ID and the like). `enabled_ns` is how
+    /// long events were enabled that count the command and all its descendants from its exec on.
+    ///
+    /// That the command itself is such a program is always seen; that a descendant was is inferred from the CPU
+    /// time that it used and that no event saw, if that is most of the command's.
+    pub fn cut_short(&self, ended: &Ended, enabled_ns: u64) -> Option<Refusal> {
+        if rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let used = ended.times.user + ended.times.system;
+        let unseen = used.saturating_sub(Duration::from_nanos(enabled_ns));
+        let hint = "count it as root";
+        if self.gains_rights {
+            let why = "the program gains rights when it is executed (set-user-ID, set-group-ID or not readable), and \
+                       the kernel then stops counting for ordinary users";
+            Some(Refusal::new(why).hint(hint))
+        } else if unseen > UNSEEN_MIN && unseen > used / 2 {
+            let why = format!(
+                "{unseen:?} of the {used:?} of CPU time were not seen: the kernel stops counting for ordinary users \
+                 where a descendant executes a program that gains rights (set-user-ID and the like)"
+            );
+            Some(Refusal::new(why).hint(hint))
+        } else {
+            None
+        }
     }
 
     /// Lets the child execute its program; returns once it has.
@@ -103,6 +140,29 @@ impl AsFd for Workload {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
+}
+
+/// Whether executing `program`, searched for in `PATH`, changes the rights of the process, or hides it from its
+/// user.
+fn gains_rights(program: &OsStr) -> bool {
+    if rustix::process::geteuid().is_root() {
+        return false;
+    }
+    let path = if program.as_bytes().contains(&b'/') {
+        Some(PathBuf::from(program))
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut places = std::env::split_paths(&path).map(|place| place.join(program));
+        places.find(|place| rustix::fs::access(place, Access::EXEC_OK).is_ok())
+    };
+    let Some((path, file)) = path.and_then(|path| Some((path.clone(), path.metadata().ok()?)))
+    else {
+        return false;
+    };
+    let others = |bit, differs| file.mode() & bit != 0 && differs;
+    others(0o4000, file.uid() != rustix::process::geteuid().as_raw())
+        || others(0o2000, file.gid() != rustix::process::getegid().as_raw())
+        || rustix::fs::access(&path, Access::READ_OK).is_err()
 }
 
 fn ended((exit, usage): (Exit, perfmon_linux::Rusage)) -> Ended {

@@ -32,10 +32,7 @@ pub(crate) enum Command {
 /// Exit status: the COMMAND's own (128 and the number of a signal that ended it). 125: pfmon could not measure;
 /// 126, 127: the COMMAND could not be executed, was not found; 124: with --strict, an event has no count.
 #[derive(Debug, clap::Args)]
-#[command(
-    verbatim_doc_comment,
-    group = ArgGroup::new("scope").args(["pid", "tid", "all_cpus", "cpu", "cgroup"]).multiple(true)
-)]
+#[command(group = ArgGroup::new("scope").args(["pid", "tid", "all_cpus", "cpu", "cgroup"]).multiple(true))]
 pub(crate) struct Stat {
     /// Events to count: names, modifiers, {groups}; may be repeated [default: depends on privilege, see README]
     #[arg(short, long = "event", value_name = "LIST")]
@@ -81,7 +78,7 @@ pub(crate) struct Stat {
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "workload")]
     pub(crate) repeat: u32,
 
-    /// Also shows what was counted in each interval of this length
+    /// Also shows what was counted in each interval of this length, and in the rest at the end
     #[arg(short = 'I', long, value_name = "TIME", value_parser = parse_time, conflicts_with = "repeat")]
     pub(crate) interval: Option<Duration>,
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use perfmon::{CpuTimes, Ended, Scope, Session, SignalFd, Workload};
+use perfmon::{CpuTimes, Ended, Scope, Session, SignalFd, Snapshot, Workload};
 
 use super::results::{INTERVAL_SCHEMA, Interval, RESULT_SCHEMA, StatResult, rows};
 use super::scope::Plan;
@@ -53,6 +53,7 @@ impl<'a> Measurement<'a> {
         session.load(&scope)?;
         let times_before = scope.cpu_times();
         let course = self.count(session, sink, &scope, workload.as_mut())?;
+        self.check_all_was_seen(session, workload.as_ref(), &course);
         let times = match self.plan {
             Plan::Command => course.ended.map(|ended| ended.times),
             Plan::Running(_) => {
@@ -60,6 +61,30 @@ impl<'a> Measurement<'a> {
             }
         };
         Ok(self.result(session, &scope, &course, times))
+    }
+
+    /// Takes back the counts of a command that the kernel stopped counting before its end.
+    fn check_all_was_seen(
+        &self,
+        session: &mut Session,
+        workload: Option<&Workload>,
+        course: &Course,
+    ) {
+        let (Plan::Command, Some(workload), Some(ended)) = (self.plan, workload, course.ended)
+        else {
+            return;
+        };
+        let Stat { delay, time_limit, no_inherit, .. } = *self.args;
+        let all_of_it = delay.is_none() && time_limit.is_none() && !no_inherit;
+        let enabled_ns = |event| session.tally(event).enabled_ns;
+        let enabled_ns = if all_of_it {
+            (0..session.events().len()).map(enabled_ns).max().unwrap_or(0)
+        } else {
+            u64::MAX
+        };
+        if let Some(refusal) = workload.cut_short(&ended, enabled_ns) {
+            session.disown(&refusal);
+        }
     }
 
     /// Counts until the end.
@@ -87,14 +112,18 @@ impl<'a> Measurement<'a> {
                 session.start()?;
             }
         }
+        let mut shown = session.snapshot();
         if last == Event::Due {
-            last = self.watch(session, sink, &mut watch, began)?;
+            last = self.watch(session, sink, &mut watch, began, &mut shown)?;
         }
         let wall = began.elapsed();
         if matches!(self.plan, Plan::Running(_)) || last == Event::Due {
             session.stop()?;
         }
         session.read_by_thread();
+        if self.args.interval.is_some() {
+            self.show_interval(session, sink, wall, &mut shown)?;
+        }
         let ended = match last {
             Event::CommandEnded(ended) => Some(ended),
             _ => watch.end_command()?,
@@ -110,10 +139,10 @@ impl<'a> Measurement<'a> {
         sink: &mut Sink,
         watch: &mut Watch<'_>,
         began: Instant,
+        shown: &mut Snapshot,
     ) -> Result<Event, Failure> {
         let limit = self.args.time_limit.map(|limit| began + limit);
         let mut next_interval = self.args.interval.map(|interval| began + interval);
-        let mut before = session.snapshot();
         let by_thread = self.args.per_thread && matches!(self.plan, Plan::Command);
         loop {
             let next_drain = by_thread.then(|| Instant::now() + DRAIN_INTERVAL);
@@ -128,13 +157,7 @@ impl<'a> Measurement<'a> {
                 continue;
             }
             session.read();
-            let interval = Interval {
-                schema: INTERVAL_SCHEMA,
-                time_ns: nanoseconds(began.elapsed()),
-                events: rows(session, self.args, Some(&before)),
-            };
-            before = session.snapshot();
-            output::interval(sink, self.args, &interval)?;
+            self.show_interval(session, sink, began.elapsed(), shown)?;
             next_interval = next_interval.zip(self.args.interval).map(|(next, interval)| {
                 // Ticks that could not be kept are left out.
                 let late =
@@ -142,6 +165,23 @@ impl<'a> Measurement<'a> {
                 next + interval * u32::try_from(late + 1).unwrap_or(u32::MAX)
             });
         }
+    }
+
+    /// Prints what was counted since `shown`, which becomes what was read last.
+    fn show_interval(
+        &self,
+        session: &Session,
+        sink: &mut Sink,
+        time: Duration,
+        shown: &mut Snapshot,
+    ) -> Result<(), Failure> {
+        let interval = Interval {
+            schema: INTERVAL_SCHEMA,
+            time_ns: nanoseconds(time),
+            events: rows(session, self.args, Some(shown)),
+        };
+        *shown = session.snapshot();
+        output::interval(sink, self.args, &interval)
     }
 
     fn result(
