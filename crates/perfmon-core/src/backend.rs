@@ -48,6 +48,9 @@ pub enum StartOn {
     Call,
     /// The target's next exec.
     Exec,
+    /// Loading. What is started later is judged by two readings: for a [tree](Inherit::Tree) that grows
+    /// meanwhile, since no [`Backend::start`] reaches a thread that is being created.
+    Load,
 }
 
 /// What a context asks of a backend when it is loaded.
@@ -100,7 +103,7 @@ pub trait Backend {
     /// Which registers its contexts have.
     fn description(&self) -> Description;
 
-    /// Readies the events of `plan` on its target, stopped, and says of each event (in the plan's
+    /// Readies the events of `plan` on its target, stopped (unless [`StartOn::Load`]), and says of each event (in the plan's
     /// order) whether it could be had. Events of one [`Group`] are had all or none.
     ///
     /// # Errors

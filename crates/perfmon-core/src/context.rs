@@ -165,8 +165,8 @@ impl Context {
     ///
     /// # Errors
     /// [`ModelError::Busy`] if it is loaded already; [`ModelError::NoSuchSet`]; [`ModelError::Conflict`] if
-    /// the target is not of the kind the context was made for, or would block itself, or if an exec is to
-    /// start one of several sets (a plan can't say which).
+    /// the target is not of the kind the context was made for, or would block itself, or if an exec or the
+    /// load is to start one of several sets (a plan can't say which).
     #[doc(alias = "pfm_load_context")]
     pub fn load_set(
         &mut self,
@@ -303,8 +303,8 @@ impl Context {
             "a system-wide context takes a CPU, any other a thread"
         } else if self.flags.notify_block && *target == Target::CurrentThread {
             "a thread can't block itself on notification"
-        } else if start_on == StartOn::Exec && self.sets.len() > 1 {
-            "an exec can't start one of several event sets"
+        } else if start_on != StartOn::Call && self.sets.len() > 1 {
+            "an exec or a load can't start one of several event sets"
         } else {
             return Ok(());
         };

@@ -27,8 +27,8 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Opens an event at `place`. A leader (no `leader` given) starts disabled; a sibling is enabled and
-    /// counts whenever its leader does, so that a group is switched by its leader alone.
+    /// Opens an event at `place`. A leader (no `leader` given) starts disabled, unless loading starts it; a
+    /// sibling is enabled and counts whenever its leader does, so that a group is switched by its leader alone.
     pub(crate) fn open(
         encoding: &Encoding,
         place: &Place,
@@ -40,7 +40,7 @@ impl Counter {
         let attr = Attr {
             encoding,
             path_address,
-            disabled: leader.is_none(),
+            disabled: leader.is_none() && place.start_on != StartOn::Load,
             inherit: place.inherit.follows(),
             enable_on_exec: leader.is_none() && place.start_on == StartOn::Exec,
             by_thread: place.inherit == Inherit::TreeByThread,

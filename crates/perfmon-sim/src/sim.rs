@@ -1,4 +1,5 @@
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use perfmon_core::{
@@ -170,7 +171,10 @@ impl Backend for Sim {
         let hosted = Hosted {
             target: plan.target.clone(),
             waits_for_exec: plan.start_on == StartOn::Exec,
-            started: std::collections::BTreeSet::new(),
+            started: match plan.start_on {
+                StartOn::Load => plan.events.iter().map(|event| event.set).collect(),
+                StartOn::Call | StartOn::Exec => BTreeSet::new(),
+            },
             counters,
         };
         machine.contexts.insert(id, hosted);

@@ -2,7 +2,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use perfmon_core::{Backend, Context, Count, Outcome, Reading, Reason, Refusal, Tally};
+use perfmon_core::{Backend, Context, Count, Outcome, Reading, Reason, Refusal, StartOn, Tally};
+
+use crate::Error;
 
 /// One part of a scope: what a row is about where results are split up.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +45,8 @@ pub(crate) struct Member<L> {
     pub(crate) places: Vec<Option<usize>>,
     /// The last readings, in the plan's order.
     pub(crate) readings: Vec<Reading>,
+    /// How it is started and stopped.
+    pub(crate) switch: Switch,
     /// Why the last read failed.
     pub(crate) read_failed: Option<Refusal>,
     /// The context was started at least once.
@@ -51,9 +55,38 @@ pub(crate) struct Member<L> {
     pub(crate) threads: Vec<(u32, Vec<Reading>)>,
 }
 
+/// How a member is started and stopped.
+#[derive(Debug)]
+pub(crate) enum Switch {
+    /// By the backend.
+    Backend,
+    /// It counts all the time: by what was read then.
+    Readings {
+        /// What does not belong to the count, one reading per event; none before the first start.
+        baseline: Vec<Reading>,
+        /// Whether it is stopped.
+        stopped: bool,
+    },
+}
+
+impl Switch {
+    pub(crate) fn new(start_on: StartOn) -> Self {
+        match start_on {
+            StartOn::Call => Self::Backend,
+            // What an exec starts counts until it is read for the last time.
+            StartOn::Exec => Self::Readings { baseline: Vec::new(), stopped: false },
+            StartOn::Load => Self::Readings { baseline: Vec::new(), stopped: true },
+        }
+    }
+}
+
 impl<L> Member<L> {
-    /// Reads all counters. A failure is kept for the tallies: the other members go on.
+    /// Reads all counters, unless what counts is what they said when they were stopped. A failure is kept for
+    /// the tallies: the other members go on.
     pub(crate) fn read<B: Backend<Loaded = L>>(&mut self, backend: &mut B) {
+        if matches!(self.switch, Switch::Readings { stopped: true, .. }) {
+            return;
+        }
         match backend.read(&mut self.loaded, &mut self.readings) {
             Ok(()) => {
                 self.context.fold(&mut self.readings);
@@ -61,6 +94,53 @@ impl<L> Member<L> {
             }
             Err(refusal) => self.read_failed = Some(refusal),
         }
+        if let Switch::Readings { baseline, .. } = &self.switch {
+            for (reading, before) in self.readings.iter_mut().zip(baseline) {
+                *reading = since(reading, before);
+            }
+        }
+    }
+
+    /// Lets it count.
+    pub(crate) fn start<B: Backend<Loaded = L>>(&mut self, backend: &mut B) -> Result<(), Error> {
+        let set = self.context.start()?;
+        self.ever_started = true;
+        let what = "can't start counting";
+        let Switch::Readings { baseline, stopped } = &mut self.switch else {
+            return backend.start(&mut self.loaded, set).map_err(|why| Error::refused(what, why));
+        };
+        if !*stopped {
+            return Ok(());
+        }
+        let counted = self.readings.clone();
+        baseline.clear();
+        *stopped = false;
+        self.read(backend);
+        if let Some(refusal) = &self.read_failed {
+            return Err(Error::refused(what, refusal.clone()));
+        }
+        if let Switch::Readings { baseline, .. } = &mut self.switch {
+            let before =
+                self.readings.iter().zip(&counted).map(|(now, counted)| since(now, counted));
+            baseline.extend(before);
+        }
+        self.readings = counted;
+        Ok(())
+    }
+
+    /// Stops it: what was counted stays.
+    pub(crate) fn stop<B: Backend<Loaded = L>>(&mut self, backend: &mut B) -> Result<(), Error> {
+        let set = self.context.stop()?;
+        if matches!(self.switch, Switch::Backend) {
+            return backend
+                .stop(&mut self.loaded, set)
+                .map_err(|refusal| Error::refused("can't stop counting", refusal));
+        }
+        self.read(backend);
+        if let Switch::Readings { stopped, .. } = &mut self.switch {
+            *stopped = true;
+        }
+        Ok(())
     }
 
     /// What event number `event` of the session counted since `before` (readings of this member; none: since

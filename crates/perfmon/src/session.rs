@@ -10,7 +10,7 @@ use perfmon_events::{Event, Names};
 use perfmon_linux::attach::{self, OpenError};
 use perfmon_linux::{Errno, Linux, Loaded, NotToldApart, budget, cpus};
 
-use crate::member::{Member, Part};
+use crate::member::{Member, Part, Switch};
 use crate::scope::{Scope, check_online};
 use crate::{CountRow, Counts, Error};
 
@@ -257,6 +257,9 @@ impl<B: Backend> Session<B> {
         inherit: Inherit,
         start_on: StartOn,
     ) -> Result<Member<B::Loaded>, Error> {
+        // No call reaches a thread that is just being created.
+        let grows = inherit.follows() && start_on == StartOn::Call;
+        let start_on = if grows { StartOn::Load } else { start_on };
         let cpu = match &target {
             Target::Cpu(cpu) | Target::Cgroup { cpu, .. } => Some(*cpu),
             Target::CurrentThread | Target::Thread(_) => None,
@@ -290,6 +293,7 @@ impl<B: Backend> Session<B> {
             places,
             readings,
             read_failed: None,
+            switch: Switch::new(start_on),
             ever_started,
             threads: Vec::new(),
         })
@@ -300,14 +304,7 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// [`Error::Refused`]; [`Error::Model`].
     pub fn start(&mut self) -> Result<(), Error> {
-        for member in &mut self.members {
-            let set = member.context.start()?;
-            self.backend
-                .start(&mut member.loaded, set)
-                .map_err(|refusal| Error::refused("can't start counting", refusal))?;
-            member.ever_started = true;
-        }
-        Ok(())
+        self.members.iter_mut().try_for_each(|member| member.start(&mut self.backend))
     }
 
     /// Stops counting; [`start`](Self::start) goes on where it stopped.
@@ -315,13 +312,7 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn stop(&mut self) -> Result<(), Error> {
-        for member in &mut self.members {
-            let set = member.context.stop()?;
-            self.backend
-                .stop(&mut member.loaded, set)
-                .map_err(|refusal| Error::refused("can't stop counting", refusal))?;
-        }
-        Ok(())
+        self.members.iter_mut().try_for_each(|member| member.stop(&mut self.backend))
     }
 
     /// Reads all counters, started or stopped; [`tally`](Self::tally) and the like then say what they said.

@@ -111,12 +111,7 @@ pub(crate) struct Stat {
     pub(crate) strict: bool,
 
     /// The command to run, with its arguments
-    #[arg(
-        id = "workload",
-        value_name = "COMMAND",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
+    #[arg(id = "workload", value_name = "COMMAND", trailing_var_arg = true)]
     pub(crate) workload: Vec<OsString>,
 }
 

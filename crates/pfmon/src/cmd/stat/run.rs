@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use perfmon::{CpuTimes, Ended, Scope, Session, SignalFd, Snapshot, Workload};
+use perfmon::{Count, CpuTimes, Ended, Scope, Session, SignalFd, Snapshot, Workload};
 
 use super::results::{INTERVAL_SCHEMA, Interval, RESULT_SCHEMA, StatResult, rows};
 use super::scope::Plan;
@@ -51,6 +51,9 @@ impl<'a> Measurement<'a> {
         };
         let scope = self.plan.scope(args, workload.as_ref().map(Workload::pid));
         session.load(&scope)?;
+        if workload.is_none() {
+            check_any_is_counted(session)?;
+        }
         let times_before = scope.cpu_times();
         let course = self.count(session, sink, &scope, workload.as_mut())?;
         self.check_all_was_seen(session, workload.as_ref(), &course);
@@ -117,7 +120,7 @@ impl<'a> Measurement<'a> {
             last = self.watch(session, sink, &mut watch, began, &mut shown)?;
         }
         let wall = began.elapsed();
-        if matches!(self.plan, Plan::Running(_)) || last == Event::Due {
+        if matches!(self.plan, Plan::Running(_)) {
             session.stop()?;
         }
         session.read_by_thread();
@@ -211,6 +214,21 @@ impl<'a> Measurement<'a> {
             runs: 1,
             notes,
         }
+    }
+}
+
+/// Without a command there is nothing to wait for if no event can be counted.
+fn check_any_is_counted(session: &Session) -> Result<(), Failure> {
+    let counts = session.counts();
+    let mut reasons = counts.iter().map(|row| match &row.tally.count {
+        Count::Unsupported(reason) => Some((&row.event, reason)),
+        _ => None,
+    });
+    match reasons.next() {
+        Some(Some((event, reason))) if reasons.all(|reason| reason.is_some()) => {
+            Err(Failure::new(format!("no event can be counted; {event}: {reason}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -34,10 +34,13 @@ impl Plan {
             return Err(Failure::new(
                 "nothing to count; name a command, or a target with -p, -t, -C, -a or --cgroup",
             ));
-        } else if args.per_thread && args.interval.is_some() && !args.no_inherit {
+        } else if args.per_thread
+            && !args.no_inherit
+            && (args.interval.is_some() || args.delay.is_some())
+        {
             return Err(Failure::new(
-                "a command's threads are told apart when they end, so there are no intervals of them; leave out \
-                 --per-thread or --interval, or attach to the threads with -p or -t",
+                "a command's threads are told apart at their end by all that they counted: without --interval and \
+                 --delay; leave these out, or attach to the threads with -p or -t",
             ));
         } else {
             return Ok(Self::Command);

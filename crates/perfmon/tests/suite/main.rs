@@ -1,0 +1,14 @@
+//! Sessions on the running kernel, against work whose events are known. What needs a privilege that the
+//! user lacks prints that it is skipped.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+mod helper;
+
+mod calling_thread;
+mod commands;
+mod cpus;
+mod descriptors;
+mod lifecycle;
+mod processes;
+mod simulated;

@@ -1,0 +1,214 @@
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Counts writes to files.
+pub(crate) const WRITES: &str = "syscalls:sys_enter_write";
+
+/// Says that a test did not run, past libtest's capture.
+pub(crate) fn skipped(name: &str, why: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "skipped: {name}: {why}");
+}
+
+/// Whether `list` can be counted here; if not, says that `name` is skipped.
+pub(crate) fn can_count(name: &str, list: &str) -> bool {
+    let (_, counts) = perfmon::measure(list, || ()).unwrap();
+    match counts.iter().find_map(|row| row.tally.count.reason()) {
+        Some(reason) => skipped(name, reason),
+        None => return true,
+    }
+    false
+}
+
+/// `pfmon stat` with `args`.
+pub(crate) fn stat<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pfmon"));
+    command
+        .arg("stat")
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// What `command` wrote to standard error, and its exit status.
+pub(crate) fn run(mut command: Command) -> (String, i32) {
+    let Output { status, stderr, .. } = command.spawn().unwrap().wait_with_output().unwrap();
+    (String::from_utf8(stderr).unwrap(), status.code().unwrap())
+}
+
+/// The result of `pfmon stat --json` with `args`, and the exit status.
+pub(crate) fn json_and_status(args: &[&str]) -> (Value, i32) {
+    let (text, status) = run(stat(["--json"].iter().chain(args)));
+    (serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")), status)
+}
+
+/// The result of `pfmon stat --json` with `args`, which must succeed.
+pub(crate) fn json(args: &[&str]) -> Value {
+    let (value, status) = json_and_status(args);
+    assert_eq!(status, 0, "{value}");
+    value
+}
+
+/// The events of a result: event, scope, state, value.
+pub(crate) fn rows(result: &Value) -> Vec<(&str, Option<&str>, &str, Option<u64>)> {
+    let events = result["events"].as_array().unwrap().iter();
+    events
+        .map(|row| {
+            let text = |name: &str| row[name].as_str();
+            (text("event").unwrap(), text("scope"), text("state").unwrap(), row["value"].as_u64())
+        })
+        .collect()
+}
+
+/// The exact count of the only event of a result.
+pub(crate) fn only(result: &Value) -> u64 {
+    match rows(result)[..] {
+        [(_, None, "exact", Some(value))] => value,
+        _ => panic!("{result}"),
+    }
+}
+
+/// The exact count of writes of a command.
+pub(crate) fn writes_of(args: &[&str]) -> u64 {
+    only(&json(&[&["-e", WRITES], args].concat()))
+}
+
+/// The workload program (crates/pfmon/examples/workload.rs).
+pub(crate) fn workload() -> &'static str {
+    static PATH: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    PATH.get_or_init(|| {
+        let directory = Path::new(env!("CARGO_BIN_EXE_pfmon")).parent().unwrap();
+        let path = directory.join("examples/workload");
+        assert!(path.exists(), "build it: cargo build -p pfmon --examples");
+        path.into_os_string().into_string().unwrap()
+    })
+}
+
+/// A directory that anyone may read, removed when dropped.
+pub(crate) struct Directory(PathBuf);
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("pfmon-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.0.join(name).into_os_string().into_string().unwrap()
+    }
+
+    /// Copies `program` into it, to be run by anyone.
+    pub(crate) fn copy(&self, program: &str) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.path(Path::new(program).file_name().unwrap().to_str().unwrap());
+        std::fs::copy(program, &path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Waits until `done` gives a value.
+pub(crate) fn wait_for<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(value) = done() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "{what} takes too long");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A program that goes on when its standard input ends; killed when dropped.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    stdin: Option<ChildStdin>,
+    stderr: Option<BufReader<std::process::ChildStderr>>,
+    stdout: Option<BufReader<std::process::ChildStdout>>,
+}
+
+impl Running {
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdin = child.stdin.take();
+        let stderr = child.stderr.take().map(BufReader::new);
+        let stdout = child.stdout.take().map(BufReader::new);
+        Self { child, stdin, stderr, stdout }
+    }
+
+    /// The workload program with `args`.
+    pub(crate) fn workload(args: &[&str]) -> Self {
+        let mut command = Command::new(workload());
+        command.args(args);
+        Self::spawn(command)
+    }
+
+    pub(crate) fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    pub(crate) fn tids(&self) -> Vec<String> {
+        let directory = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
+        directory.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// Waits until it has `count` threads.
+    pub(crate) fn wait_for_threads(&self, count: usize) -> Vec<String> {
+        wait_for("the workload", || Some(self.tids()).filter(|tids| tids.len() >= count))
+    }
+
+    /// Ends its standard input.
+    pub(crate) fn go(&mut self) {
+        drop(self.stdin.take());
+    }
+
+    pub(crate) fn signal(&self, signal: perfmon::Signal) {
+        perfmon::send_signal(self.child.id().cast_signed(), signal).unwrap();
+    }
+
+    /// The next line of standard error; `None` at its end.
+    pub(crate) fn error_line(&mut self) -> Option<String> {
+        line(self.stderr.as_mut().unwrap())
+    }
+
+    /// The next line of standard output; `None` at its end.
+    pub(crate) fn output_line(&mut self) -> Option<String> {
+        line(self.stdout.as_mut().unwrap())
+    }
+
+    /// The rest of standard error and the exit status, once it has ended.
+    pub(crate) fn end(mut self) -> (String, i32) {
+        let mut text = String::new();
+        while let Some(line) = self.error_line() {
+            text += &line;
+        }
+        (text, self.child.wait().unwrap().code().unwrap())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn line(from: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    (from.read_line(&mut line).unwrap() > 0).then_some(line)
+}

@@ -1,0 +1,17 @@
+//! The command against work whose events are known. What needs a privilege or hardware that is not there
+//! prints that it is skipped.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+mod helper;
+
+mod answers;
+mod attached;
+mod cpus;
+mod limits;
+mod options;
+mod ordinary_user;
+mod output;
+mod refused;
+mod schema;
+mod status;
