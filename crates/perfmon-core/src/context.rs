@@ -272,19 +272,23 @@ impl Context {
     ///
     /// While the context is masked (or unloaded) the values are frozen: what the counters counted
     /// meanwhile is passed over, so that counting resumes from the frozen values.
+    #[inline]
     pub fn fold(&mut self, readings: &mut [Reading]) {
         let frozen = self.state != State::Loaded;
-        let pmds = self.sets.iter_mut().flat_map(|set| &mut set.pmds).filter(|pmd| pmd.planned);
-        for (pmd, reading) in pmds.zip(readings) {
-            if pmd.refused || reading.in_error {
-                continue;
+        let mut readings = readings.iter_mut();
+        for set in &mut self.sets {
+            for pmd in set.pmds.iter_mut().filter(|pmd| pmd.planned) {
+                let Some(reading) = readings.next() else { return };
+                if pmd.refused || reading.in_error {
+                    continue;
+                }
+                if frozen {
+                    pmd.counter.rebase(reading.value);
+                } else {
+                    pmd.overflow_pending |= pmd.counter.advance(reading.value);
+                }
+                reading.value = pmd.counter.value();
             }
-            if frozen {
-                pmd.counter.rebase(reading.value);
-            } else {
-                pmd.overflow_pending |= pmd.counter.advance(reading.value);
-            }
-            reading.value = pmd.counter.value();
         }
     }
 

@@ -143,7 +143,14 @@ impl RegisterSet {
 
     /// The registers in increasing order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        (0..MAX_PMDS).filter(|&index| self.contains(index))
+        (0..).zip(self.0).flat_map(|(place, word)| {
+            let mut left = word;
+            std::iter::from_fn(move || {
+                let bit = (left != 0).then_some(left.trailing_zeros())?;
+                left &= left - 1;
+                u16::try_from(64 * place + bit).ok()
+            })
+        })
     }
 }
 

@@ -19,6 +19,7 @@ pub struct GroupRead<'a> {
 
 impl<'a> GroupRead<'a> {
     /// Takes apart the `words` read; `None` if they are fewer than they say.
+    #[inline]
     pub fn parse(words: &'a [u64]) -> Option<Self> {
         let [members, enabled_ns, running_ns, values @ ..] = words else { return None };
         let values = values.get(..usize::try_from(*members).ok()?)?;

@@ -11,14 +11,12 @@ use crate::counter::Place;
 use crate::cpus;
 use crate::explain::{self, Ask};
 use crate::group::{CounterGroup, GroupPlan, plan_groups};
-use crate::keep::KeptOpen;
+use crate::keep::keep_open;
 use crate::permissions::Permissions;
 
 /// The kernel, by `perf_event_open`.
 #[derive(Debug, Default)]
-pub struct Linux {
-    kept_open: KeptOpen,
-}
+pub struct Linux(());
 
 /// A loaded context's events in the kernel. Dropping it closes them.
 #[derive(Debug)]
@@ -121,6 +119,7 @@ impl Backend for Linux {
             .map_err(|errno| call_refusal("ioctl", errno))
     }
 
+    #[inline]
     fn read(&mut self, loaded: &mut Loaded, readings: &mut [Reading]) -> Result<(), Refusal> {
         if loaded.by_thread.is_some() {
             return ByThread::read(&loaded.groups, readings)
@@ -134,7 +133,7 @@ impl Backend for Linux {
 
     fn unload(&mut self, loaded: Loaded) {
         for event in &loaded.events {
-            self.kept_open.keep(&event.encoding);
+            keep_open(&event.encoding);
         }
     }
 }

@@ -132,6 +132,7 @@ impl CounterGroup {
     }
 
     /// Reads the group into the places that its events have in the plan. Allocates nothing.
+    #[inline]
     pub(crate) fn read(&mut self, readings: &mut [Reading]) -> Result<(), Errno> {
         if !self.pages.is_empty() && self.read_pages(readings) {
             return Ok(());

@@ -11,9 +11,9 @@ pub struct OpenFlags {
 
 const PERF_FLAG_PID_CGROUP: libc::c_ulong = 1 << 2;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
-const PERF_EVENT_IOC_ENABLE: libc::c_ulong = 0x2400;
-const PERF_EVENT_IOC_DISABLE: libc::c_ulong = 0x2401;
-const PERF_EVENT_IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
+const PERF_EVENT_IOC_ENABLE: libc::Ioctl = 0x2400;
+const PERF_EVENT_IOC_DISABLE: libc::Ioctl = 0x2401;
+const PERF_EVENT_IOC_SET_OUTPUT: libc::Ioctl = 0x2405;
 
 /// Opens the event that `attr` (the bytes of a `perf_event_attr`) describes.
 ///
@@ -75,7 +75,7 @@ pub fn set_output(event: impl AsFd, owner: impl AsFd) -> Result<(), Errno> {
     ioctl(event.as_fd(), PERF_EVENT_IOC_SET_OUTPUT, owner.as_fd().as_raw_fd())
 }
 
-fn ioctl(event: BorrowedFd<'_>, request: libc::c_ulong, argument: i32) -> Result<(), Errno> {
+fn ioctl(event: BorrowedFd<'_>, request: libc::Ioctl, argument: i32) -> Result<(), Errno> {
     // SAFETY: all three requests take an integer argument; no memory is involved.
     let result = unsafe { libc::ioctl(event.as_raw_fd(), request, argument) };
     crate::check(result).map(drop)
@@ -87,11 +87,11 @@ fn ioctl(event: BorrowedFd<'_>, request: libc::c_ulong, argument: i32) -> Result
 /// # Errors
 /// The kernel's: `ENOSPC` if the buffer is too small, `ECHILD` for an inherited group whose child has
 /// another shape.
+#[inline]
 pub fn read_words(event: impl AsFd, words: &mut [u64]) -> Result<usize, Errno> {
-    let fd = event.as_fd().as_raw_fd();
     let length = size_of_val(words);
-    // SAFETY: `words` is writable for `length` bytes, and any bytes make a valid u64.
-    let result = unsafe { libc::read(fd, words.as_mut_ptr().cast(), length) };
-    let bytes = usize::try_from(result).map_err(|_| last_errno())?;
-    Ok(bytes / size_of::<u64>())
+    let bytes = words.as_mut_ptr().cast();
+    // SAFETY: `bytes` are the `length` bytes of `words`, which is borrowed as long; any bytes make words.
+    let bytes: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(bytes, length) };
+    Ok(rustix::io::read(event, bytes)? / size_of::<u64>())
 }

@@ -3,6 +3,11 @@ use std::time::{Duration, Instant};
 
 use crate::{Errno, check};
 
+// Of a type that any C library's takes.
+const PTRACE_DETACH: u16 = 17;
+const PTRACE_SEIZE: u16 = 0x4206;
+const PTRACE_INTERRUPT: u16 = 0x4207;
+
 /// A thread that is held still between two instructions in user mode, until this is dropped.
 #[derive(Debug)]
 pub struct Held {
@@ -25,10 +30,10 @@ pub struct Held {
 /// # References
 /// - ptrace(2), `PTRACE_SEIZE`, `PTRACE_INTERRUPT`
 pub fn hold_thread(tid: i32, patience: Duration) -> Result<Option<Held>, Errno> {
-    ptrace(libc::PTRACE_SEIZE, tid, 0)?;
+    ptrace(PTRACE_SEIZE, tid, 0)?;
     let deadline = Instant::now() + patience;
-    if let Err(errno) = ptrace(libc::PTRACE_INTERRUPT, tid, 0) {
-        let _ = ptrace(libc::PTRACE_DETACH, tid, 0);
+    if let Err(errno) = ptrace(PTRACE_INTERRUPT, tid, 0) {
+        let _ = ptrace(PTRACE_DETACH, tid, 0);
         return Err(errno);
     }
     loop {
@@ -54,13 +59,13 @@ pub fn hold_thread(tid: i32, patience: Duration) -> Result<Option<Held>, Errno> 
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _ = ptrace(libc::PTRACE_DETACH, self.tid, self.pending);
+        let _ = ptrace(PTRACE_DETACH, self.tid, self.pending);
     }
 }
 
-fn ptrace(request: libc::c_uint, tid: i32, data: i32) -> Result<(), Errno> {
+fn ptrace(request: u16, tid: i32, data: i32) -> Result<(), Errno> {
     let data = libc::c_long::from(data);
     // SAFETY: these requests read and write no memory of ours; the arguments are integers.
-    let result = unsafe { libc::ptrace(request, tid, 0 as libc::c_long, data) };
+    let result = unsafe { libc::ptrace(request.into(), tid, 0 as libc::c_long, data) };
     if result == -1 { Err(crate::last_errno()) } else { Ok(()) }
 }

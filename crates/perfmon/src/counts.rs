@@ -1,30 +1,36 @@
 use std::fmt;
+use std::sync::Arc;
 
 use perfmon_core::{Count, Tally};
+use perfmon_events::Event;
 
 /// What a session says of its events, in the order asked for.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts(Vec<CountRow>);
+#[derive(Clone, Debug)]
+pub struct Counts {
+    events: Arc<[Event]>,
+    tallies: Vec<Tally>,
+}
 
 /// One event with its tally.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CountRow {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CountRow<'a> {
     /// The event as it was typed.
-    pub event: String,
+    pub event: &'a str,
     /// What is counted: `events`, or `ns`.
-    pub unit: String,
+    pub unit: &'a str,
     /// The count and the times behind it.
-    pub tally: Tally,
+    pub tally: &'a Tally,
 }
 
 impl Counts {
-    pub(crate) fn new(rows: Vec<CountRow>) -> Self {
-        Self(rows)
+    /// One tally for each of `events`.
+    pub(crate) fn new(events: Arc<[Event]>, tallies: Vec<Tally>) -> Self {
+        Self { events, tallies }
     }
 
     /// The tally of the event that was typed as `event`; `None` if none was.
     pub fn get(&self, event: &str) -> Option<&Tally> {
-        self.0.iter().find(|row| row.event == event).map(|row| &row.tally)
+        self.iter().find(|row| row.event == event).map(|row| row.tally)
     }
 
     /// The exact count of the event that was typed as `event`; `None` if there is none.
@@ -33,31 +39,19 @@ impl Counts {
     }
 
     /// The rows, in the order asked for.
-    pub fn iter(&self) -> std::slice::Iter<'_, CountRow> {
-        self.0.iter()
+    pub fn iter(&self) -> impl Iterator<Item = CountRow<'_>> {
+        self.events.iter().zip(&self.tallies).map(|(event, tally)| CountRow {
+            event: &event.text,
+            unit: &event.unit,
+            tally,
+        })
     }
 }
 
-impl IntoIterator for Counts {
-    type Item = CountRow;
-    type IntoIter = std::vec::IntoIter<CountRow>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
-
-impl<'a> IntoIterator for &'a Counts {
-    type Item = &'a CountRow;
-    type IntoIter = std::slice::Iter<'a, CountRow>;
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
-    }
-}
-
-impl fmt::Display for CountRow {
+impl fmt::Display for CountRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { event, unit, tally } = self;
-        let unit = if unit == "events" { String::new() } else { format!(" {unit}") };
+        let unit = if *unit == "events" { String::new() } else { format!(" {unit}") };
         match &tally.count {
             Count::Exact(value) => write!(f, "{event}: {value}{unit}"),
             Count::Estimated(estimate) => write!(

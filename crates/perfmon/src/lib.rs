@@ -14,7 +14,7 @@
 //! let pages: Vec<u8> = vec![1; 100 * 4096];
 //! session.stop()?;
 //! session.read();
-//! for row in session.counts() {
+//! for row in session.counts().iter() {
 //!     println!("{row}");
 //! }
 //! # drop(pages);

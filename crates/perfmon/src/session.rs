@@ -12,7 +12,7 @@ use perfmon_linux::{Errno, Linux, Loaded, NotToldApart, budget, cpus};
 
 use crate::member::{Member, Part, Switch};
 use crate::scope::{Scope, check_online};
-use crate::{CountRow, Counts, Error};
+use crate::{Counts, Error};
 
 /// Counts named events in a [`Scope`].
 ///
@@ -21,7 +21,7 @@ use crate::{CountRow, Counts, Error};
 #[derive(Debug)]
 pub struct Session<B: Backend = Linux> {
     backend: B,
-    events: Vec<Event>,
+    events: Arc<[Event]>,
     description: Arc<Description>,
     members: Vec<Member<B::Loaded>>,
     before: Snapshot,
@@ -215,7 +215,7 @@ impl<B: Backend> Session<B> {
         }
         Ok(Self {
             backend,
-            events,
+            events: events.into(),
             description,
             members: Vec::new(),
             before: Snapshot::default(),
@@ -331,6 +331,16 @@ impl<B: Backend> Session<B> {
         self.members.iter_mut().for_each(|member| member.read_failed = Some(refusal.clone()));
     }
 
+    /// What the counter of event number `event` said at the last [`read`](Self::read), not judged: compare its times
+    /// before you use its value, or ask for the [`tally`](Self::tally). `None` if the event has no counter, or the
+    /// scope has several.
+    pub fn reading(&self, event: usize) -> Option<&Reading> {
+        let [member] = self.members.as_slice() else { return None };
+        let place = member.places.get(event).copied().flatten()?;
+        member.outcomes.get(place)?.as_ref().ok()?;
+        member.readings.get(place)
+    }
+
     /// What event number `event` counted, added up over the scope, at the last [`read`](Self::read).
     pub fn tally(&self, event: usize) -> Tally {
         self.sum(event, None)
@@ -394,12 +404,7 @@ impl<B: Backend> Session<B> {
     }
 
     fn rows(&self, tally: impl Fn(usize) -> Tally) -> Counts {
-        let row = |(number, event): (usize, &Event)| CountRow {
-            event: event.text.clone(),
-            unit: event.unit.clone(),
-            tally: tally(number),
-        };
-        Counts::new(self.events.iter().enumerate().map(row).collect())
+        Counts::new(Arc::clone(&self.events), (0..self.events.len()).map(tally).collect())
     }
 
     /// The tally of an event whose name this machine does not have.
@@ -410,6 +415,12 @@ impl<B: Backend> Session<B> {
 
     fn sum(&self, event: usize, snapshot: Option<&Snapshot>) -> Tally {
         if let Some(tally) = self.refused_name(event) {
+            return tally;
+        }
+        // Most sessions have one member, and read it often.
+        if let [member] = self.members.as_slice()
+            && let Some(tally) = member.tally(event, readings_of(snapshot, 0))
+        {
             return tally;
         }
         let mut tallies = self.members.iter().enumerate().filter_map(|(place, member)| {
@@ -434,6 +445,12 @@ impl<B: Backend> Session<B> {
 
 fn readings_of(snapshot: Option<&Snapshot>, member: usize) -> Option<&[Reading]> {
     Some(snapshot?.0.get(member)?.as_slice())
+}
+
+impl<B: Backend> Drop for Session<B> {
+    fn drop(&mut self) {
+        self.unload();
+    }
 }
 
 /// The target of a refusal has ended.

@@ -169,3 +169,16 @@ fn other_threads_are_not_counted() {
     let ((), counts) = session.region(store);
     assert_eq!(counts.exact(&event), Some(1));
 }
+
+/// Check that a reading is what the tally judges, and that a refused event has none.
+#[test]
+fn readings_are_what_tallies_judge() {
+    let mut session = started("page-faults:u,dummy");
+    touch_fresh_pages();
+    session.stop().unwrap();
+    session.read();
+    let reading = session.reading(0).unwrap();
+    assert_eq!(session.tally(0), perfmon::Tally::from_reading(reading));
+    assert_eq!(session.reading(1), None);
+    assert_eq!(session.reading(2), None);
+}

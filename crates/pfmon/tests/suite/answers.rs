@@ -78,6 +78,21 @@ fn threads_of_a_command_have_rows() {
     assert_eq!(only(&whole), 600);
 }
 
+/// Check that a descendant that outlives the command is in the row of the rest, that this is said, and that the rows
+/// still add up.
+#[test]
+fn what_can_not_be_told_apart_is_the_rest() {
+    if !can_count("what_can_not_be_told_apart_is_the_rest", WRITES) {
+        return;
+    }
+    let script = format!("sleep 2 & {} writes 100; {} writes 10", workload(), workload());
+    let result = json(&["--per-thread", "-e", WRITES, "sh", "-c", &script]);
+    let found: Vec<_> =
+        rows(&result).into_iter().map(|row| (row.1.unwrap() == "rest", row.3)).collect();
+    assert_eq!(found, [(true, Some(0)), (false, Some(100)), (false, Some(10))], "{result}");
+    assert!(result["notes"].to_string().contains("1 threads still running"), "{result}");
+}
+
 /// Check that a clock counts the time of a program that spins, in nanoseconds, and not that of one that sleeps.
 #[test]
 fn clocks_count_time_on_the_cpu() {

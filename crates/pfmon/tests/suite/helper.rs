@@ -109,7 +109,8 @@ impl Directory {
     pub(crate) fn copy(&self, program: &str) -> String {
         use std::os::unix::fs::PermissionsExt;
         let path = self.path(Path::new(program).file_name().unwrap().to_str().unwrap());
-        std::fs::copy(program, &path).unwrap();
+        // By another process: a file that this one has open for writing while a test forks can't be executed.
+        assert!(Command::new("cp").args([program, &path]).status().unwrap().success());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
     }

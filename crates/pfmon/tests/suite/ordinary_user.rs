@@ -141,3 +141,26 @@ fn processes_of_others_are_refused() {
     assert!(text.contains(expected), "{text}");
     assert!([124, 125].contains(&status), "{status}");
 }
+
+/// Check that a set-user-ID program, at whose exec the kernel stops counting, is not said to have 0 events.
+#[test]
+fn a_program_that_gains_rights_is_not_counted() {
+    use std::os::unix::fs::PermissionsExt;
+    let name = "a_program_that_gains_rights_is_not_counted";
+    let Some(user) = Ordinary::new(name) else { return };
+    if !is_root() {
+        return skipped(name, "only root can make such a program");
+    }
+    let program = user.directory.copy(workload());
+    let result = user.json(&["-e", "page-faults:u", &program, "faults", "100"]);
+    assert_eq!(rows(&result)[0].2, "exact", "{result}");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    let result = user.json(&["-e", "page-faults:u", &program, "faults", "100"]);
+    assert!(matches!(rows(&result)[0], (_, None, "not_counted", None)), "{result}");
+    assert!(result["events"][0]["reason"].to_string().contains("gains rights"), "{result}");
+    // The same of a descendant, by the CPU time that no event saw.
+    let script = format!("{program} spin 50");
+    let result = user.json(&["-e", "page-faults:u", "sh", "-c", &format!("{script}; {script}")]);
+    assert!(matches!(rows(&result)[0], (_, None, "not_counted", None)), "{result}");
+    assert!(result["events"][0]["reason"].to_string().contains("were not seen"), "{result}");
+}

@@ -221,7 +221,7 @@ impl<'a> Measurement<'a> {
 fn check_any_is_counted(session: &Session) -> Result<(), Failure> {
     let counts = session.counts();
     let mut reasons = counts.iter().map(|row| match &row.tally.count {
-        Count::Unsupported(reason) => Some((&row.event, reason)),
+        Count::Unsupported(reason) => Some((row.event, reason)),
         _ => None,
     });
     match reasons.next() {
