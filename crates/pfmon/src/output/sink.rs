@@ -38,11 +38,13 @@ impl Sink {
         Ok(Self { name: "standard error".into(), to: Box::new(stderr), terminal, written: false })
     }
 
-    /// Writes `text` at once. A reader that has gone is no error.
+    /// Writes `text` at once. A reader that has gone is no error. What a file does not take goes to standard
+    /// error, so that it is not lost.
     pub(crate) fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.written = true;
         match self.to.write_all(text.as_bytes()).and_then(|()| self.to.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                let _ = std::io::stderr().write_all(text.as_bytes());
                 Err(Failure::new(format!("can't write results to {}: {error}", self.name)))
             }
             _ => Ok(()),

@@ -38,8 +38,14 @@ fn results_go_to_a_descriptor() {
 /// Check that a full disk is an error that says so.
 #[test]
 fn a_full_disk_is_an_error() {
-    let (text, status) = run(stat(["-o", "/dev/full", "-e", "page-faults:u", "true"]));
-    assert!(text.starts_with("pfmon: can't write results to /dev/full: No space left"), "{text}");
+    let (text, status) = run(stat(["-o", "/dev/full", "--csv", "-e", "page-faults:u", "true"]));
+    // What was measured is not lost.
+    assert!(
+        text.lines().nth(1).is_some_and(|line| line.starts_with("page-faults:u,,,exact,")),
+        "{text}"
+    );
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("pfmon: can't write results to /dev/full: No space left"), "{text}");
     assert_eq!(status, 125);
 }
 
