@@ -15,8 +15,8 @@ use perfmon_sys::{Errno, Held, hold_thread};
 
 use crate::proc_file;
 
-/// How long a running thread may take to stop.
-const HOLD_PATIENCE: Duration = Duration::from_millis(50);
+/// How long a running thread may take to stop: it may have to wait for a CPU first.
+const HOLD_PATIENCE: Duration = Duration::from_millis(500);
 /// A sleeping thread that ran in between this often is held from then on.
 const DISTURBANCES_MAX: u32 = 2;
 /// Looks at the list of threads before giving up: each finds or holds at least one more thread.

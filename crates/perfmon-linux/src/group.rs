@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use perfmon_core::{Group, PlannedEvent, Reading, SetId};
 use perfmon_data::{GroupRead, group_read_words, pmu_type};
 use perfmon_sys::{Errno, PageReading, UserPage, read_words};
@@ -6,8 +8,11 @@ use crate::counter::{Counter, Place};
 
 /// Most events put together for the sake of one read; the kernel reads groups of up to 16 KiB.
 const SHARED_READ_MAX: usize = 256;
-/// A group whose child is just coming or going can't be read for some microseconds.
-const CHILD_RETRIES: u32 = 1000;
+/// A group whose child is just coming or going can't be read: for microseconds, or longer if that child has to
+/// wait for a CPU meanwhile.
+const CHILD_RETRIES: u32 = 5000;
+const CHILD_RETRIES_WITHOUT_SLEEP: u32 = 100;
+const CHILD_SLEEP: Duration = Duration::from_micros(50);
 
 /// Events of one set that are opened and read as one perf group.
 #[derive(Debug)]
@@ -143,7 +148,12 @@ impl CounterGroup {
             match read_words(leader, &mut self.words) {
                 Err(Errno::CHILD) if retries < CHILD_RETRIES => {
                     retries += 1;
-                    std::thread::yield_now();
+                    if retries < CHILD_RETRIES_WITHOUT_SLEEP {
+                        std::thread::yield_now();
+                    } else {
+                        // A real sleep lets the child have our CPU, whatever our priorities.
+                        std::thread::sleep(CHILD_SLEEP);
+                    }
                 }
                 result => break result?,
             }

@@ -30,11 +30,11 @@ pub struct Held {
 /// # References
 /// - ptrace(2), `PTRACE_SEIZE`, `PTRACE_INTERRUPT`
 pub fn hold_thread(tid: i32, patience: Duration) -> Result<Option<Held>, Errno> {
-    ptrace(PTRACE_SEIZE, tid, 0)?;
+    let seized = ptrace(PTRACE_SEIZE, tid, 0);
     let deadline = Instant::now() + patience;
+    // A thread that did not stop in time when it was asked before is ours already, and can be asked again.
     if let Err(errno) = ptrace(PTRACE_INTERRUPT, tid, 0) {
-        let _ = ptrace(PTRACE_DETACH, tid, 0);
-        return Err(errno);
+        return Err(seized.err().unwrap_or(errno));
     }
     loop {
         let mut status = 0;

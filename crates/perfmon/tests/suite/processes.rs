@@ -113,7 +113,8 @@ fn reads_survive_threads_that_end() {
     let mut last = 0;
     let status = wait_for("the workload", || {
         session.read();
-        let writes = session.tally(0).count.exact().unwrap();
+        let tally = session.tally(0);
+        let writes = tally.count.exact().unwrap_or_else(|| panic!("{tally:?}"));
         assert!(writes >= last, "{writes} after {last}");
         last = writes;
         running.0.try_wait().unwrap()
