@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code)]
 
+mod caller;
 mod descriptor;
 mod perf_event;
 mod process;

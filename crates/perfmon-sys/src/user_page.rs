@@ -5,6 +5,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::Errno;
+use crate::caller::Caller;
 
 /// The first page of a self-monitoring event's mapping, from which a thread reads its own counter
 /// without a system call, where the kernel and the PMU allow it.
@@ -16,10 +17,10 @@ use crate::Errno;
 pub struct UserPage {
     address: NonNull<u8>,
     length: usize,
+    owner: Caller,
 }
 
-// SAFETY: the mapping belongs to the process; a read of it is good from any thread (though only the
-// monitored one finds its own counter).
+// SAFETY: the mapping belongs to the process; a thread that did not map it finds nothing (`owner`).
 unsafe impl Send for UserPage {}
 
 /// What the page and the counter said.
@@ -27,8 +28,7 @@ unsafe impl Send for UserPage {}
 pub struct PageReading {
     /// Occurrences so far.
     pub value: u64,
-    /// Nanoseconds for which the event was enabled, up to now where the page gives a clock, else up to
-    /// when the thread was last scheduled in.
+    /// Nanoseconds for which the event was enabled.
     pub enabled_ns: u64,
     /// Nanoseconds for which it ran, likewise.
     pub running_ns: u64,
@@ -41,10 +41,17 @@ const TIME_ENABLED: usize = 24;
 const TIME_RUNNING: usize = 32;
 const CAPABILITIES: usize = 40;
 const PMC_WIDTH: usize = 48;
+const TIME_SHIFT: usize = 50;
+const TIME_MULT: usize = 52;
+const TIME_OFFSET: usize = 56;
+const TIME_CYCLES: usize = 80;
+const TIME_MASK: usize = 88;
 const CAP_USER_RDPMC: u64 = 1 << 2;
+const CAP_USER_TIME: u64 = 1 << 3;
+const CAP_USER_TIME_SHORT: u64 = 1 << 5;
 
 impl UserPage {
-    /// Maps the page of `event`.
+    /// Maps the page of `event`, an event of the calling thread.
     ///
     /// # Errors
     /// The kernel's: `EPERM` if locked memory is used up, `EINVAL` for an event that can't be mapped.
@@ -55,31 +62,39 @@ impl UserPage {
             mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, event, 0)
         }?;
         let address = NonNull::new(address.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Self { address, length })
+        Ok(Self { address, length, owner: Caller::current()? })
     }
 
     /// The hardware counter that holds the event now, as the instruction that reads it names it (on x86
     /// `rdpmc`; on arm64 31 is the cycle counter): perfmon2's ring-3 reads. `None` if there is none, or
     /// user mode may not read it.
     pub fn hardware_index(&self) -> Option<u32> {
-        if self.u64_at(CAPABILITIES) & CAP_USER_RDPMC == 0 {
+        if !self.owner.is_current() || self.u64_at(CAPABILITIES) & CAP_USER_RDPMC == 0 {
             return None;
         }
         self.u32_at(INDEX).checked_sub(1)
     }
 
-    /// Reads the counter without a system call; `None` if that is not possible at this moment (the event
-    /// has no counter now, or user mode may not read it), so that the event has to be read by system call.
-    /// Only the monitored thread may ask.
+    /// Reads the counter without a system call; `None` if that is not possible at this moment, so that the
+    /// event has to be read by system call: the event has no counter now, user mode may not read it or has
+    /// no clock, or the caller is not the thread that mapped the page (also in a forked child).
+    ///
+    /// On arm64 the process ends by `SIGILL` if root takes the right away (`kernel.perf_user_access`)
+    /// while it reads; there the right must also be asked for with the event (`rdpmc=1`).
     pub fn read(&self) -> Option<PageReading> {
+        if !self.owner.is_current() {
+            return None;
+        }
         loop {
             let sequence = self.u32_at(LOCK);
             compiler_fence(Ordering::SeqCst);
             let index = self.hardware_index()?;
             let offset = self.u64_at(OFFSET);
             let width = self.u16_at(PMC_WIDTH);
-            let enabled_ns = self.u64_at(TIME_ENABLED);
-            let running_ns = self.u64_at(TIME_RUNNING);
+            // The event runs: both times have gone on since the page was written.
+            let since_ns = self.clock_ns(read_clock()?)?;
+            let enabled_ns = self.u64_at(TIME_ENABLED).wrapping_add(since_ns);
+            let running_ns = self.u64_at(TIME_RUNNING).wrapping_add(since_ns);
             let raw = read_hardware_counter(index)?;
             compiler_fence(Ordering::SeqCst);
             if self.u32_at(LOCK) == sequence {
@@ -87,6 +102,25 @@ impl UserPage {
                 return Some(PageReading { value, enabled_ns, running_ns });
             }
         }
+    }
+
+    /// Nanoseconds from when the page's times were written to when the clock stood at `cycles`.
+    fn clock_ns(&self, cycles: u64) -> Option<u64> {
+        let capabilities = self.u64_at(CAPABILITIES);
+        let shift = u32::from(self.u16_at(TIME_SHIFT));
+        if capabilities & CAP_USER_TIME == 0 || shift >= 64 {
+            return None;
+        }
+        let cycles = if capabilities & CAP_USER_TIME_SHORT == 0 {
+            cycles
+        } else {
+            let begin = self.u64_at(TIME_CYCLES);
+            begin.wrapping_add(cycles.wrapping_sub(begin) & self.u64_at(TIME_MASK))
+        };
+        let mult = u64::from(self.u32_at(TIME_MULT));
+        let whole = (cycles >> shift).wrapping_mul(mult);
+        let part = (cycles & ((1 << shift) - 1)).wrapping_mul(mult) >> shift;
+        Some(self.u64_at(TIME_OFFSET).wrapping_add(whole).wrapping_add(part))
     }
 
     fn u16_at(&self, offset: usize) -> u16 {
@@ -130,12 +164,11 @@ fn sign_extend(raw: u64, width: u16) -> u64 {
 #[expect(clippy::unnecessary_wraps, reason = "other architectures can't read every index")]
 fn read_hardware_counter(index: u32) -> Option<u64> {
     let (low, high): (u32, u32);
-    // SAFETY: the page says that user mode may read this counter now (CR4.PCE is set). Should the kernel
-    // take the right away in between, the instruction faults; the kernel does so only when the last
-    // mapping of the event goes, and we hold one.
+    // SAFETY: it writes two registers. The page says that user mode may read this counter now; should the
+    // right be taken away in between, the instruction raises a signal.
     unsafe {
         std::arch::asm!("rdpmc", in("ecx") index, out("eax") low, out("edx") high,
-            options(nomem, nostack, preserves_flags));
+            options(nostack, preserves_flags));
     }
     Some(u64::from(high) << 32 | u64::from(low))
 }
@@ -145,11 +178,11 @@ fn read_hardware_counter(index: u32) -> Option<u64> {
     macro_rules! counter {
         ($register:literal) => {{
             let value: u64;
-            // SAFETY: the page says that user mode may read this counter now (PMUSERENR_EL0 is set for
-            // this thread).
+            // SAFETY: it writes one register. The page says that user mode may read this counter now; should
+            // the right be taken away in between, the instruction raises a signal.
             unsafe {
                 std::arch::asm!(concat!("mrs {}, ", $register), out(reg) value,
-                    options(nomem, nostack, preserves_flags));
+                    options(nostack, preserves_flags));
             }
             Some(value)
         }};
@@ -173,6 +206,30 @@ fn read_hardware_counter(_index: u32) -> Option<u64> {
     None
 }
 
+/// The clock that the page's times are in.
+#[cfg(target_arch = "x86_64")]
+#[expect(clippy::unnecessary_wraps, reason = "other architectures have none")]
+fn read_clock() -> Option<u64> {
+    // SAFETY: the instruction is there on every x86_64 and writes two registers; the page's capabilities say
+    // afterwards whether its answer may be used.
+    Some(unsafe { std::arch::x86_64::_rdtsc() })
+}
+
+#[cfg(target_arch = "aarch64")]
+fn read_clock() -> Option<u64> {
+    let value: u64;
+    // SAFETY: it writes one register; Linux lets user mode read this one.
+    unsafe {
+        std::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) value, options(nostack, preserves_flags));
+    }
+    Some(value)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn read_clock() -> Option<u64> {
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,7 +246,8 @@ mod tests {
             )
         }
         .unwrap();
-        let page = UserPage { address: NonNull::new(address.cast()).unwrap(), length };
+        let owner = Caller::current().unwrap();
+        let page = UserPage { address: NonNull::new(address.cast()).unwrap(), length, owner };
         for &(offset, value, size) in fields {
             let bytes = value.to_le_bytes();
             let field = page.field::<u8>(offset).cast_mut();
@@ -206,6 +264,33 @@ mod tests {
         assert_eq!(page_with(&[(CAPABILITIES, CAP_USER_RDPMC, 8)]).read(), None);
         let readable = page_with(&[(CAPABILITIES, CAP_USER_RDPMC, 8), (INDEX, 3, 4)]);
         assert_eq!(readable.hardware_index(), Some(2));
+    }
+
+    /// Check that only the thread that mapped a page finds a counter in it.
+    #[test]
+    fn another_thread_finds_no_counter() {
+        let page = page_with(&[(CAPABILITIES, CAP_USER_RDPMC, 8), (INDEX, 3, 4)]);
+        assert_eq!(page.hardware_index(), Some(2));
+        let page = std::thread::spawn(move || {
+            assert_eq!((page.hardware_index(), page.read()), (None, None));
+            page
+        });
+        assert_eq!(page.join().unwrap().hardware_index(), Some(2));
+    }
+
+    /// Check the page's clock against the header's formula, also where the clock is short, and that a page without
+    /// a clock is left to the system call.
+    #[test]
+    fn times_go_on_by_the_pages_clock() {
+        let time = [(TIME_SHIFT, 4, 2), (TIME_MULT, 40, 4), (TIME_OFFSET, 7, 8)];
+        let with = |more: &[(usize, u64, usize)]| page_with(&[&time[..], more].concat());
+        // 7 + (100 / 16) * 40 + (100 % 16) * 40 / 16
+        assert_eq!(with(&[(CAPABILITIES, CAP_USER_TIME, 8)]).clock_ns(100), Some(7 + 240 + 10));
+        let short = CAP_USER_TIME | CAP_USER_TIME_SHORT;
+        let short = with(&[(CAPABILITIES, short, 8), (TIME_CYCLES, 250, 8), (TIME_MASK, 0xff, 8)]);
+        // The short clock wrapped: 4 stands for 260.
+        assert_eq!(short.clock_ns(4), Some(7 + 640 + 10));
+        assert_eq!(with(&[(CAPABILITIES, CAP_USER_RDPMC, 8)]).clock_ns(100), None);
     }
 
     /// Check the sign extension at the widths that counters have.
