@@ -12,7 +12,7 @@ use crate::cpus;
 use crate::explain::{self, Ask};
 use crate::group::{CounterGroup, GroupPlan, plan_groups};
 use crate::keep::keep_open;
-use crate::permissions::Permissions;
+use crate::permissions::{Permissions, has_core_pmu};
 
 /// The kernel, by `perf_event_open`.
 #[derive(Debug, Default)]
@@ -97,6 +97,7 @@ impl Backend for Linux {
                     .map_err(|errno| call_refusal("ioctl", errno))?;
                 groups.extend(opened);
             }
+            refuse_pinned(plan, &mut outcomes);
         } else {
             groups = open_groups(plan, &place, &mut outcomes)?;
         }
@@ -153,6 +154,16 @@ fn open_groups(
     Ok(groups)
 }
 
+/// Threads are told apart by what their events counted, and an event in error does not say that it is.
+fn refuse_pinned(plan: &LoadPlan, outcomes: &mut [Outcome]) {
+    for (event, outcome) in plan.events.iter().zip(outcomes) {
+        if event.encoding.pinned {
+            let why = "a pinned event may stop counting, which can't be seen thread by thread";
+            *outcome = Err(Refusal::new(why).hint("try without the modifier D"));
+        }
+    }
+}
+
 fn in_set(loaded: &Loaded, set: SetId) -> impl Iterator<Item = &CounterGroup> {
     loaded.groups.iter().filter(move |group| group.set == set)
 }
@@ -199,6 +210,7 @@ fn note_refusals(
             encoding: &event.encoding,
             target: &plan.target,
             in_group: group.places[0] != place,
+            core_pmu: errno == Errno::NOENT && has_core_pmu(),
         };
         let refusal = explain::open(errno, &ask, &Permissions::current());
         if errno == Errno::SRCH && per_thread || errno == Errno::MFILE || errno == Errno::NFILE {

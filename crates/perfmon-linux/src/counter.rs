@@ -26,6 +26,13 @@ pub(crate) struct Counter {
     fd: OwnedFd,
 }
 
+impl Place {
+    /// A thread on whatever CPU.
+    pub(crate) fn is_thread(&self) -> bool {
+        self.tid >= 0 && self.cpu == -1 && self.cgroup.is_none()
+    }
+}
+
 impl Counter {
     /// Opens an event at `place`. A leader (no `leader` given) starts disabled, unless loading starts it; a
     /// sibling is enabled and counts whenever its leader does, so that a group is switched by its leader alone.
@@ -49,16 +56,15 @@ impl Counter {
         Self::open_attr(&attr, place, leader)
     }
 
+    /// Opens an event that counts nothing, but is enabled as any other.
+    pub(crate) fn open_witness(place: &Place) -> Result<Self, Errno> {
+        Self::open(&dummy(), place, None)
+    }
+
     /// Opens an event that counts nothing, but leaves records of the threads at `place`, from now on.
     pub(crate) fn open_tracker(place: &Place) -> Result<Self, Errno> {
-        let dummy = Encoding {
-            pmu_type: pmu_type::SOFTWARE,
-            config: DUMMY,
-            privilege: Privilege::USER,
-            ..Encoding::default()
-        };
         let attr = Attr {
-            encoding: &dummy,
+            encoding: &dummy(),
             path_address: None,
             disabled: false,
             inherit: place.inherit.follows(),
@@ -74,6 +80,15 @@ impl Counter {
         let flags = OpenFlags { pid_cgroup: place.cgroup.is_some() };
         let leader = leader.map(AsFd::as_fd);
         perf_event_open(&attr.to_bytes(), pid, place.cpu, leader, flags).map(|fd| Self { fd })
+    }
+}
+
+fn dummy() -> Encoding {
+    Encoding {
+        pmu_type: pmu_type::SOFTWARE,
+        config: DUMMY,
+        privilege: Privilege::USER,
+        ..Encoding::default()
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Ask<'a> {
     pub target: &'a Target,
     /// It was to join a group that had a leader already.
     pub in_group: bool,
+    /// The machine has a core PMU.
+    pub core_pmu: bool,
 }
 
 /// Why `perf_event_open` said `errno`, and what to do next.
@@ -130,6 +132,10 @@ fn permission(
 
 fn missing(ask: &Ask<'_>) -> (&'static str, &'static str) {
     match ask.encoding.pmu_type {
+        pmu_type::HARDWARE | pmu_type::HW_CACHE | pmu_type::RAW if ask.core_pmu => (
+            "this machine's PMU does not count it",
+            "pick another event, or one of the PMU's own codes",
+        ),
         pmu_type::HARDWARE | pmu_type::HW_CACHE | pmu_type::RAW => (
             "this machine has no PMU that counts it",
             "in a virtual machine, ask for a virtual PMU; software events and tracepoints work without",

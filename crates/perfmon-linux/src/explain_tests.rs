@@ -14,7 +14,7 @@ fn breakpoint(address: u64, length: u64, kind: u32) -> Encoding {
 }
 
 fn check(errno: Errno, encoding: &Encoding, target: &Target, who: &Permissions, expected: &str) {
-    let ask = Ask { encoding, target, in_group: false };
+    let ask = Ask { encoding, target, in_group: false, core_pmu: false };
     let refusal = open(errno, &ask, who);
     assert!(refusal.to_string().starts_with(expected), "{errno:?}: {refusal}");
     assert_eq!(refusal.errno_number(), Some(errno.raw_os_error()));
@@ -134,9 +134,12 @@ const READ_ONLY: &str = if cfg!(target_arch = "x86_64") {
 #[test]
 fn groups_and_reads_have_words_too() {
     let cycles = of_type(pmu_type::HARDWARE);
-    let ask = Ask { encoding: &cycles, target: &Target::CurrentThread, in_group: true };
+    let ask =
+        Ask { encoding: &cycles, target: &Target::CurrentThread, in_group: true, core_pmu: true };
     let refusal = open(Errno::INVAL, &ask, &ROOT);
     assert!(refusal.why().starts_with("the event does not fit into its group"));
+    // A machine with a PMU is not told to get one.
+    assert_eq!(open(Errno::NOENT, &ask, &ROOT).why(), "this machine's PMU does not count it");
     let refusal = use_of_open_event("read", Errno::CHILD);
     assert!(refusal.to_string().contains("(ECHILD from read)"), "{refusal}");
     let refusal = use_of_open_event("ioctl", Errno::from_raw_os_error(4095));

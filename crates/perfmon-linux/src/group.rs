@@ -12,6 +12,8 @@ const SHARED_READ_MAX: usize = 256;
 /// wait for a CPU meanwhile.
 const CHILD_RETRIES: u32 = 5000;
 const CHILD_RETRIES_WITHOUT_SLEEP: u32 = 100;
+/// Most that may lie between the calls that enable a group and its witness.
+const ENABLE_APART_NS: u64 = 100_000;
 const CHILD_SLEEP: Duration = Duration::from_micros(50);
 
 /// Events of one set that are opened and read as one perf group.
@@ -22,6 +24,8 @@ pub(crate) struct CounterGroup {
     /// For each counter its place in the plan.
     places: Vec<usize>,
     words: Vec<u64>,
+    /// Of a pinned group on a thread: an event that is never in error, but otherwise the same.
+    witness: Option<Counter>,
     /// For each counter its page, where counters can be read without a system call.
     pages: Vec<UserPage>,
 }
@@ -61,6 +65,12 @@ pub(crate) fn plan_groups(events: &[PlannedEvent]) -> Vec<GroupPlan> {
     plans.into_iter().map(|(_, plan)| plan).collect()
 }
 
+/// Whether `enabled_ns` is less than the `witness_ns` that it should be, by more than what lies between the two calls
+/// that enable them.
+fn falls_short(enabled_ns: u64, witness_ns: u64) -> bool {
+    witness_ns.saturating_sub(enabled_ns) > (witness_ns / 100).max(ENABLE_APART_NS)
+}
+
 fn shares_read(event: &PlannedEvent) -> bool {
     let encoding = &event.encoding;
     // A uprobe's PMU has a number of its own, but is the only one with a path.
@@ -85,8 +95,13 @@ impl CounterGroup {
             counters: Vec::with_capacity(plan.places.len()),
             places: Vec::with_capacity(plan.places.len()),
             words: Vec::new(),
+            witness: None,
             pages: Vec::new(),
         };
+        if target.is_thread() && events.get(plan.places[0]).is_some_and(|e| e.encoding.pinned) {
+            // Before the group, so that it is enabled no later.
+            group.witness = Counter::open_witness(target).ok();
+        }
         let mut refused = Vec::new();
         for &place in &plan.places {
             let Some(event) = events.get(place) else { continue };
@@ -129,11 +144,11 @@ impl CounterGroup {
     }
 
     pub(crate) fn enable(&self) -> Result<(), Errno> {
-        self.counters.first().map_or(Ok(()), perfmon_sys::enable)
+        self.witness.iter().chain(self.counters.first()).try_for_each(perfmon_sys::enable)
     }
 
     pub(crate) fn disable(&self) -> Result<(), Errno> {
-        self.counters.first().map_or(Ok(()), perfmon_sys::disable)
+        self.counters.first().into_iter().chain(&self.witness).try_for_each(perfmon_sys::disable)
     }
 
     /// Reads the group into the places that its events have in the plan. Allocates nothing.
@@ -172,17 +187,28 @@ impl CounterGroup {
         if group.values.len() != self.places.len() {
             return Err(Errno::IO);
         }
+        let in_error = self.was_in_error(group.enabled_ns)?;
         for (&place, &value) in self.places.iter().zip(group.values) {
             if let Some(reading) = readings.get_mut(place) {
                 *reading = Reading {
                     value,
                     enabled_ns: group.enabled_ns,
                     running_ns: group.running_ns,
-                    in_error: false,
+                    in_error,
                 };
             }
         }
         Ok(())
+    }
+
+    /// Whether the group was in error for part of the time: a target's end makes the kernel forget it, but a
+    /// group in error is not enabled.
+    fn was_in_error(&self, enabled_ns: u64) -> Result<bool, Errno> {
+        let Some(witness) = &self.witness else { return Ok(false) };
+        let mut words = [0; group_read_words(1)];
+        let length = read_words(witness, &mut words)?;
+        let witness = GroupRead::parse(words.get(..length).unwrap_or_default()).ok_or(Errno::IO)?;
+        Ok(falls_short(enabled_ns, witness.enabled_ns))
     }
 
     /// Reads all counters from their pages; false if one could not be, or shares the PMU (its times are
@@ -200,5 +226,21 @@ impl CounterGroup {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Check that a group that missed a part of its time is noticed, and one that was enabled a call later is not.
+    #[test]
+    fn missing_enabled_time_is_noticed() {
+        assert!(falls_short(0, 1_000_000));
+        assert!(falls_short(50_000_000, 100_000_000));
+        assert!(falls_short(98_999_999, 100_000_000));
+        assert!(!falls_short(99_500_000, 100_000_000));
+        assert!(!falls_short(0, 100_000));
+        assert!(!falls_short(100, 50));
     }
 }

@@ -1,5 +1,6 @@
 use perfmon_core::{Encoding, Inherit, Privilege, StartOn};
 use perfmon_data::pmu_type;
+use perfmon_sys::Errno;
 
 use crate::counter::{Counter, Place};
 use crate::proc_file;
@@ -40,7 +41,8 @@ impl Permissions {
     }
 }
 
-/// Whether this machine has a PMU that counts CPU cycles, found by opening that event.
+/// Whether this machine has a PMU that counts CPU cycles, found by opening that event; a PMU that we may not use
+/// is one, too.
 pub fn has_core_pmu() -> bool {
     let cycles = Encoding {
         pmu_type: pmu_type::HARDWARE,
@@ -49,5 +51,6 @@ pub fn has_core_pmu() -> bool {
     };
     let place =
         Place { tid: 0, cpu: -1, cgroup: None, inherit: Inherit::None, start_on: StartOn::Call };
-    Counter::open(&cycles, &place, None).is_ok()
+    let missing = |errno| matches!(errno, Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP);
+    Counter::open(&cycles, &place, None).map_or_else(|errno| !missing(errno), |_| true)
 }

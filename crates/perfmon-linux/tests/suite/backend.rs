@@ -94,7 +94,11 @@ fn outcomes_are_the_events_own() {
     let untouched = Reading { value: 77, ..Reading::default() };
     let mut readings = [untouched; 3];
     Linux::new().read(&mut loaded, &mut readings).unwrap();
-    assert_eq!((readings[0], readings[2]), (untouched, untouched));
+    assert_eq!(readings[2], untouched);
+    if outcomes[0].is_err() {
+        // Some machines watch odd addresses.
+        assert_eq!(readings[0], untouched);
+    }
     assert_eq!(readings[1].value, 0);
 }
 
