@@ -1,7 +1,8 @@
 use std::fs::File;
 
 use perfmon_core::{
-    Backend, Description, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, Refusal, SetId, Target,
+    Backend, Description, Encoding, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, Refusal,
+    SetId, Target,
 };
 use perfmon_data::pmu_type;
 use perfmon_sys::Errno;
@@ -101,6 +102,9 @@ impl Backend for Linux {
         } else {
             groups = open_groups(plan, &place, &mut outcomes)?;
         }
+        if ONE_HIT_A_BLOCK {
+            refuse_hidden_breakpoints(&plan.events, &mut outcomes);
+        }
         if plan.target == Target::CurrentThread && plan.inherit == Inherit::None {
             let hardware = groups.iter_mut().filter(|group| is_hardware(group, &plan.events));
             hardware.for_each(CounterGroup::map_pages);
@@ -152,6 +156,33 @@ fn open_groups(
         groups.extend(group);
     }
     Ok(groups)
+}
+
+/// Whether one store may hit several data breakpoints and be reported for only one of them: seen on arm64, where a
+/// store to a block of 16 bytes counts for one address in it, and leaves 0 for others.
+const ONE_HIT_A_BLOCK: bool = cfg!(target_arch = "aarch64");
+
+/// Refuses data breakpoints that a hit of another one may hide.
+fn refuse_hidden_breakpoints(events: &[PlannedEvent], outcomes: &mut [Outcome]) {
+    const BLOCK_BYTES: u64 = 16;
+    const EXECUTE: u32 = 4;
+    let watched = |event: &PlannedEvent| {
+        let Encoding { pmu_type, bp_type, config1, config2, .. } = *event.encoding;
+        let last = config1.saturating_add(config2.saturating_sub(1));
+        let data = pmu_type == pmu_type::BREAKPOINT && bp_type != EXECUTE;
+        data.then_some((config1, config1 / BLOCK_BYTES, last / BLOCK_BYTES))
+    };
+    for (event, outcome) in events.iter().zip(outcomes) {
+        let Some((address, first, last)) = watched(event) else { continue };
+        let hidden = events
+            .iter()
+            .filter_map(watched)
+            .any(|(other, begin, end)| other != address && first <= end && begin <= last);
+        if hidden {
+            let why = "a store may hit this and another breakpoint nearby, and this machine then counts only one";
+            *outcome = Err(Refusal::new(why).hint("count them one by one, in runs of their own"));
+        }
+    }
 }
 
 /// Threads are told apart by what their events counted, and an event in error does not say that it is.
@@ -232,4 +263,39 @@ fn note_refusals(
 
 fn call_refusal(call: &'static str, errno: Errno) -> Refusal {
     explain::use_of_open_event(call, errno)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use perfmon_core::{Group, PmdIndex};
+
+    use super::*;
+
+    /// Check which breakpoints of a list may hide each other: different addresses in one block of 16 bytes.
+    #[test]
+    fn breakpoints_nearby_are_refused() {
+        let watch = |address, length, kind| PlannedEvent {
+            set: SetId(0),
+            pmd: PmdIndex(0),
+            encoding: Arc::new(Encoding {
+                pmu_type: pmu_type::BREAKPOINT,
+                config1: address,
+                config2: length,
+                bp_type: kind,
+                ..Encoding::default()
+            }),
+            group: Group::Free,
+        };
+        let refused = |events: &[PlannedEvent]| {
+            let mut outcomes = vec![Ok(()); events.len()];
+            refuse_hidden_breakpoints(events, &mut outcomes);
+            outcomes.iter().map(Result::is_err).collect::<Vec<_>>()
+        };
+        assert_eq!(refused(&[watch(0xfe8, 8, 2), watch(0xfec, 4, 2)]), [true, true]);
+        assert_eq!(refused(&[watch(0xfe8, 8, 2), watch(0xff0, 8, 2)]), [false, false]);
+        assert_eq!(refused(&[watch(0xfe8, 8, 2), watch(0xfe8, 8, 2)]), [false, false]);
+        assert_eq!(refused(&[watch(0xfe8, 8, 2), watch(0xfe0, 8, 4)]), [false, false]);
+    }
 }
