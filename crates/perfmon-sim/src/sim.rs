@@ -74,6 +74,12 @@ impl Sim {
         self.0.borrow().exit_ns(target)
     }
 
+    /// Fails all reads for the reason `refusal`, until `None` is given. As the contract allows, the readings are
+    /// spoilt then.
+    pub fn refuse_reads(&self, refusal: Option<Refusal>) {
+        self.0.borrow_mut().refused_reads = refusal;
+    }
+
     /// Lets `target` exec, which starts what [`StartOn::Exec`] asks to be started.
     pub fn exec(&self, target: &Target) {
         for hosted in self.0.borrow_mut().contexts.values_mut() {
@@ -197,6 +203,10 @@ impl Backend for Sim {
     }
 
     fn read(&mut self, loaded: &mut Loaded, readings: &mut [Reading]) -> Result<(), Refusal> {
+        if let Some(refusal) = &self.0.borrow().refused_reads {
+            readings.fill(Reading { value: 0xbad, ..Reading::default() });
+            return Err(refusal.clone());
+        }
         let mask = self.0.borrow().pmu.width.mask();
         loaded.with(|hosted| {
             for (counter, reading) in hosted.counters.iter().zip(readings) {

@@ -43,8 +43,10 @@ pub(crate) struct Member<L> {
     pub(crate) outcomes: Vec<Outcome>,
     /// For each event of the session its place in the plan; `None` if it was not planned here.
     pub(crate) places: Vec<Option<usize>>,
-    /// The last readings, in the plan's order.
+    /// The last good readings, in the plan's order.
     pub(crate) readings: Vec<Reading>,
+    /// Where the next ones go: a read that fails must not spoil the last.
+    pub(crate) next_readings: Vec<Reading>,
     /// How it is started and stopped.
     pub(crate) switch: Switch,
     /// Why the last read failed.
@@ -87,18 +89,17 @@ impl<L> Member<L> {
         if matches!(self.switch, Switch::Readings { stopped: true, .. }) {
             return;
         }
-        match backend.read(&mut self.loaded, &mut self.readings) {
-            Ok(()) => {
-                self.context.fold(&mut self.readings);
-                self.read_failed = None;
-            }
-            Err(refusal) => self.read_failed = Some(refusal),
+        self.read_failed = backend.read(&mut self.loaded, &mut self.next_readings).err();
+        if self.read_failed.is_some() {
+            return;
         }
+        self.context.fold(&mut self.next_readings);
         if let Switch::Readings { baseline, .. } = &self.switch {
-            for (reading, before) in self.readings.iter_mut().zip(baseline) {
+            for (reading, before) in self.next_readings.iter_mut().zip(baseline) {
                 *reading = since(reading, before);
             }
         }
+        std::mem::swap(&mut self.readings, &mut self.next_readings);
     }
 
     /// Lets it count.
@@ -117,6 +118,9 @@ impl<L> Member<L> {
         *stopped = false;
         self.read(backend);
         if let Some(refusal) = &self.read_failed {
+            if let Switch::Readings { stopped, .. } = &mut self.switch {
+                *stopped = true;
+            }
             return Err(Error::refused(what, refusal.clone()));
         }
         if let Switch::Readings { baseline, .. } = &mut self.switch {

@@ -30,7 +30,7 @@ pub struct Session<B: Backend = Linux> {
 }
 
 /// The readings of all members at one moment, to tell what was counted since.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot(Vec<Vec<Reading>>);
 
 impl Session {
@@ -66,19 +66,20 @@ impl Session {
     fn load_scope(&mut self, scope: &Scope) -> Result<(), Error> {
         match scope {
             Scope::CurrentThread => {
-                self.reserve(1)?;
+                self.reserve(1, 0)?;
                 self.load_target(Part::Whole, Target::CurrentThread, Inherit::None, StartOn::Call)
             }
             Scope::Command { pid, inherit, start_on } => {
                 let by_thread = *inherit == Inherit::TreeByThread;
                 let cpus = if by_thread { cpus::online().map_err(unnamed)?.len() } else { 1 };
-                self.reserve(cpus)?;
+                // A ring for each CPU, too.
+                self.reserve(cpus, usize::from(by_thread))?;
                 let part = if by_thread { Part::Thread(*pid) } else { Part::Whole };
                 self.load_target(part, Target::Thread(*pid), *inherit, *start_on)
             }
             Scope::Processes { pids, inherit } => self.load_processes(pids, *inherit),
             Scope::Threads(tids) => {
-                self.reserve(tids.len())?;
+                self.reserve(tids.len(), 0)?;
                 tids.iter().try_for_each(|&tid| {
                     self.note_comm(tid);
                     let part = Part::Thread(tid);
@@ -93,7 +94,7 @@ impl Session {
 
     fn load_cpus(&mut self, cpus: &[u32]) -> Result<(), Error> {
         check_online(cpus).map_err(unnamed)?;
-        self.reserve(cpus.len())?;
+        self.reserve(cpus.len(), 0)?;
         cpus.iter().try_for_each(|&cpu| {
             self.load_target(Part::Cpu(cpu), Target::Cpu(cpu), Inherit::None, StartOn::Call)
         })
@@ -105,7 +106,7 @@ impl Session {
             None => cpus::online().map_err(unnamed)?,
         };
         check_online(&cpus).map_err(unnamed)?;
-        self.reserve(directories.len() * cpus.len())?;
+        self.reserve(directories.len() * cpus.len(), 0)?;
         for path in directories.iter().map(|directory| Arc::new(directory.clone())) {
             for &cpu in &cpus {
                 let target = Target::Cgroup { path: Arc::clone(&path), cpu };
@@ -118,7 +119,7 @@ impl Session {
 
     fn load_processes(&mut self, pids: &[u32], inherit: Inherit) -> Result<(), Error> {
         let threads: usize = pids.iter().map(|&pid| attach::thread_count(pid)).sum();
-        self.reserve(threads)?;
+        self.reserve(threads, 0)?;
         let mut model_error = None;
         let attached = attach::processes(pids, |tid| {
             let target = Target::Thread(tid);
@@ -180,11 +181,14 @@ impl Session {
             let left = member.loaded.not_told_apart().filter(|left| !left.is_none());
             if let Some(NotToldApart { running, silent, lost }) = left {
                 member.part = Part::Rest;
-                self.notes.push(format!(
+                let note = format!(
                     "row 'rest' holds the command's first thread and what has no row of its own: {running} threads \
                      still running, {silent} ended without a record of their counts (some kernels between 5.13 and \
                      6.18 leave none), {lost} records lost"
-                ));
+                );
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
             }
         }
     }
@@ -196,9 +200,13 @@ impl Session {
         self.members.iter().find_map(recorded).or_else(|| self.comms.get(&tid).cloned())
     }
 
-    fn reserve(&self, contexts: usize) -> Result<(), Error> {
-        let events = self.events.iter().filter(|event| event.encoding.is_ok()).count();
-        let needed = u64::try_from(contexts.saturating_mul(events)).unwrap_or(u64::MAX);
+    /// Makes sure that there are descriptors for `contexts`, each with all events and `more`.
+    fn reserve(&self, contexts: usize, more: usize) -> Result<(), Error> {
+        let encodings = self.events.iter().filter_map(|event| event.encoding.as_ref().ok());
+        // A pinned event has a witness beside it.
+        let events: usize = encodings.map(|encoding| 1 + usize::from(encoding.pinned)).sum();
+        let needed = contexts.saturating_mul(events + more);
+        let needed = u64::try_from(needed).unwrap_or(u64::MAX);
         budget::reserve(needed).map_err(unnamed)
     }
 }
@@ -291,6 +299,7 @@ impl<B: Backend> Session<B> {
             loaded,
             outcomes,
             places,
+            next_readings: readings.clone(),
             readings,
             read_failed: None,
             switch: Switch::new(start_on),

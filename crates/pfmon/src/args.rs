@@ -115,6 +115,9 @@ pub(crate) struct Stat {
     pub(crate) workload: Vec<OsString>,
 }
 
+/// Longest time that is taken: 31 years.
+const TIME_MAX: Duration = Duration::from_secs(1_000_000_000);
+
 /// A time: a number with a unit (ns, us, ms, s), without one in milliseconds. At least 1 ns.
 fn parse_time(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -129,6 +132,8 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     let seconds =
         number.parse::<f64>().map_err(|_| "expected a number such as 100 or 2.5s")? * unit_ns;
     match Duration::try_from_secs_f64(seconds) {
+        // Sums of an instant and more could not be told.
+        Ok(time) if time > TIME_MAX => Err("expected at most 1000000000s".into()),
         Ok(time) if !time.is_zero() => Ok(time),
         Ok(_) => Err("expected more than 0".into()),
         Err(error) => Err(error.to_string()),
@@ -153,7 +158,18 @@ mod tests {
         assert_eq!(parse_time("100"), Ok(Duration::from_millis(100)));
         assert_eq!(parse_time("2.5s"), Ok(Duration::from_millis(2500)));
         assert_eq!(parse_time("10us"), Ok(Duration::from_micros(10)));
-        for bad in ["", "s", "1h", "0", "-1", "1e400s", "1.2.3", "99999999999999999999999s"] {
+        for bad in [
+            "",
+            "s",
+            "1h",
+            "0",
+            "-1",
+            "1e400s",
+            "1.2.3",
+            "1e10s",
+            "2000000000s",
+            "99999999999999999999999s",
+        ] {
             assert!(parse_time(bad).is_err(), "{bad}");
         }
     }

@@ -172,3 +172,43 @@ fn what_never_started_says_so() {
     session.read();
     assert_eq!(session.tally(0).count, Count::NotCounted(Reason::NeverStarted));
 }
+
+/// Check that a read that fails has its reason, and spoils neither what was read before nor what comes after: for
+/// contexts that are started by a call, and for trees, which are started by a reading.
+#[test]
+fn a_failed_read_spoils_nothing() {
+    for inherit in [Inherit::None, Inherit::Tree] {
+        let sim = machine(1, 1);
+        let mut session = Session::with_events(sim.clone(), free(1)).unwrap();
+        let target = Target::Thread(7);
+        session.load_target(Part::Thread(7), target, inherit, StartOn::Call).unwrap();
+        // Not counted: nothing was started.
+        sim.run_for(300_000);
+        let refusal = Refusal::new("broken by the test");
+        sim.refuse_reads(Some(refusal.clone()));
+        if inherit.follows() {
+            assert!(session.start().is_err());
+        }
+        sim.refuse_reads(None);
+        session.start().unwrap();
+        sim.run_for(100_000);
+        session.read();
+        let before = session.snapshot();
+        sim.refuse_reads(Some(refusal.clone()));
+        session.read();
+        assert_eq!(session.tally(0).count, Count::NotCounted(Reason::Refused(refusal)));
+        assert_eq!(session.snapshot(), before);
+        sim.refuse_reads(None);
+        sim.run_for(20_000);
+        session.read();
+        assert_eq!(session.tally(0).count, Count::Exact(120), "{inherit:?}");
+        assert_eq!(session.tally_since(0, &before).count, Count::Exact(20), "{inherit:?}");
+        // What happens while it is stopped is not counted.
+        session.stop().unwrap();
+        sim.run_for(50_000);
+        session.start().unwrap();
+        sim.run_for(1_000);
+        session.read();
+        assert_eq!(session.tally(0).count, Count::Exact(121), "{inherit:?}");
+    }
+}

@@ -126,3 +126,24 @@ fn events_come_from_files() {
     );
     assert_eq!(status, 125);
 }
+
+/// Check that a run that can't be made does not lose what the runs before it measured.
+#[test]
+fn a_failed_run_keeps_the_earlier_ones() {
+    let directory = Directory::new("a_failed_run_keeps_the_earlier_ones");
+    let script = directory.path("script");
+    std::fs::write(&script, "#!/bin/sh\nrm \"$0\"\n").unwrap();
+    let run_once = directory.path("once");
+    assert!(
+        std::process::Command::new("cp").args([&script, &run_once]).status().unwrap().success()
+    );
+    std::fs::set_permissions(&run_once, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let (text, status) = run(stat(["--csv", "-r", "3", "-e", "task-clock", &run_once]));
+    assert_eq!(status, 127, "{text}");
+    assert!(
+        text.lines().nth(1).is_some_and(|line| line.starts_with("task-clock,,,exact,")),
+        "{text}"
+    );
+    assert!(text.lines().last().unwrap().contains("not found"), "{text}");
+}

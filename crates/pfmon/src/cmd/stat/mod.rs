@@ -37,19 +37,25 @@ pub(crate) fn run(args: &Stat) -> Result<ExitCode, Failure> {
     .map_err(|errno| Failure::new(format!("can't take over signals: {errno}")))?;
 
     let mut results = Vec::new();
+    let mut failure = None;
     for _ in 0..args.repeat {
         let mut measurement = Measurement::new(args, &plan, &signals);
-        let mut result = measurement.run(&mut session, &mut sink)?;
-        result.notes.extend(chosen.note.clone());
-        let interrupted = measurement.interrupted();
-        results.push(result);
-        if interrupted {
+        match measurement.run(&mut session, &mut sink) {
+            Ok(mut result) => {
+                result.notes.extend(chosen.note.clone());
+                results.push(result);
+            }
+            // What the runs before have measured is not lost.
+            Err(failed) if !results.is_empty() => failure = Some(failed),
+            Err(failed) => return Err(failed),
+        }
+        if failure.is_some() || measurement.interrupted() {
             break;
         }
     }
     let result = repeat::combine(results);
     output::result(&mut sink, args, &result)?;
-    Ok(exit_code(args, &result))
+    failure.map_or_else(|| Ok(exit_code(args, &result)), Err)
 }
 
 fn exit_code(args: &Stat, result: &StatResult) -> ExitCode {
