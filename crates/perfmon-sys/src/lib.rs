@@ -7,6 +7,7 @@
 
 mod caller;
 mod descriptor;
+mod libpfm;
 mod perf_event;
 mod process;
 mod ptrace;
@@ -15,6 +16,9 @@ mod signal;
 mod user_page;
 
 pub use descriptor::duplicate;
+pub use libpfm::{
+    Libpfm, LibpfmAttribute, LibpfmAttributeKind, LibpfmEntry, LibpfmError, LibpfmEvent, LibpfmPmu,
+};
 pub use perf_event::{OpenFlags, disable, enable, perf_event_open, read_words, set_output};
 pub use process::{Exit, HeldChild, Rusage, SpawnError, SpawnOptions};
 pub use ptrace::{Held, hold_thread};
