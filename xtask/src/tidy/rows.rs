@@ -5,11 +5,12 @@ use crate::manifest::{Dependency, Kind};
 use crate::tree::{Tree, crate_of};
 
 /// The crates, top row first.
-const ROWS: [&[&str]; 5] = [
+const ROWS: [&[&str]; 6] = [
     &["pfmon", "perfmon-capi"],
     &["perfmon"],
     &["perfmon-linux", "perfmon-bpf", "perfmon-sim", "perfmon-report"],
-    &["perfmon-sys", "perfmon-data", "perfmon-events"],
+    &["perfmon-events"],
+    &["perfmon-sys", "perfmon-data"],
     &["perfmon-core"],
 ];
 
