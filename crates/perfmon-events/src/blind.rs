@@ -30,6 +30,22 @@ pub(crate) enum Subject {
     Breakpoint,
 }
 
+impl Subject {
+    /// What the event `config` of the kernel's PMU of this type is, as far as its number tells.
+    /// Source: `enum perf_sw_ids`, `include/uapi/linux/perf_event.h` (Linux 6.18).
+    pub(crate) fn of(pmu_type: u32, config: u64) -> Option<Self> {
+        match (pmu_type, config) {
+            (1, 0 | 1) => Some(Self::Clock),
+            (1, 2 | 5 | 6) => Some(Self::PageFault),
+            (1, 3 | 4 | 11) => Some(Self::Scheduler),
+            (1, 7 | 8) => Some(Self::Trap),
+            (1, 9 | 10) => Some(Self::CountsNothing),
+            (2, _) => Some(Self::Tracepoint),
+            _ => None,
+        }
+    }
+}
+
 /// A row of the table.
 struct Row {
     subjects: &'static [Subject],

@@ -1,41 +1,19 @@
-//! The kernel's generic events, under the names that perf gives them.
+//! The kernel's generic hardware events, under the names that perf gives them.
 //!
 //! Source: `include/uapi/linux/perf_event.h` (Linux 6.18) for the numbers, perf-list(1) and
 //! `tools/perf/util/parse-events.l` for the names.
 
-use crate::blind::Subject;
-
 /// `PERF_TYPE_HARDWARE`.
-const HARDWARE: u32 = 0;
-/// `PERF_TYPE_SOFTWARE`.
-const SOFTWARE: u32 = 1;
+pub(crate) const HARDWARE: u32 = 0;
 /// `PERF_TYPE_HW_CACHE`.
-const HW_CACHE: u32 = 3;
+pub(crate) const HW_CACHE: u32 = 3;
 
 /// A generic event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Generic {
     pub(crate) pmu_type: u32,
     pub(crate) config: u64,
-    /// Which rows of the blind table may apply to it.
-    pub(crate) subject: Option<Subject>,
 }
-
-/// Names and `enum perf_sw_ids`.
-const SOFTWARE_EVENTS: &[(&[&str], u64, Subject)] = &[
-    (&["cpu-clock"], 0, Subject::Clock),
-    (&["task-clock"], 1, Subject::Clock),
-    (&["page-faults", "faults"], 2, Subject::PageFault),
-    (&["context-switches", "cs"], 3, Subject::Scheduler),
-    (&["cpu-migrations", "migrations"], 4, Subject::Scheduler),
-    (&["minor-faults"], 5, Subject::PageFault),
-    (&["major-faults"], 6, Subject::PageFault),
-    (&["alignment-faults"], 7, Subject::Trap),
-    (&["emulation-faults"], 8, Subject::Trap),
-    (&["dummy"], 9, Subject::CountsNothing),
-    (&["bpf-output"], 10, Subject::CountsNothing),
-    (&["cgroup-switches"], 11, Subject::Scheduler),
-];
 
 /// Names and `enum perf_hw_id`.
 const HARDWARE_EVENTS: &[(&[&str], u64)] = &[
@@ -52,67 +30,85 @@ const HARDWARE_EVENTS: &[(&[&str], u64)] = &[
 ];
 
 /// Names and `enum perf_hw_cache_id`, with the operations that perf names for each.
-const CACHES: &[(&str, u64, &[Operation])] = {
+const CACHES: &[(&[&str], u64, &[Operation])] = {
     use Operation::{Load, Prefetch, Store};
     &[
-        ("L1-dcache", 0, &[Load, Store, Prefetch]),
-        ("L1-icache", 1, &[Load, Prefetch]),
-        ("LLC", 2, &[Load, Store, Prefetch]),
-        ("dTLB", 3, &[Load, Store, Prefetch]),
-        ("iTLB", 4, &[Load]),
-        ("branch", 5, &[Load]),
-        ("node", 6, &[Load, Store, Prefetch]),
+        (&["L1-dcache", "L1-d", "l1d"], 0, &[Load, Store, Prefetch]),
+        (&["L1-icache", "L1-i", "l1i"], 1, &[Load, Prefetch]),
+        (&["LLC"], 2, &[Load, Store, Prefetch]),
+        (&["dTLB", "d-tlb"], 3, &[Load, Store, Prefetch]),
+        (&["iTLB", "i-tlb"], 4, &[Load]),
+        (&["branch"], 5, &[Load]),
+        (&["node"], 6, &[Load, Store, Prefetch]),
     ]
 };
 
 /// `enum perf_hw_cache_op_id`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Load = 0,
     Store = 1,
     Prefetch = 2,
 }
 
-impl Operation {
-    /// What follows the cache's name, with `enum perf_hw_cache_op_result_id`.
-    const fn endings(self) -> [(&'static str, u64); 2] {
-        match self {
-            Self::Load => [("-loads", 0), ("-load-misses", 1)],
-            Self::Store => [("-stores", 0), ("-store-misses", 1)],
-            Self::Prefetch => [("-prefetches", 0), ("-prefetch-misses", 1)],
-        }
-    }
-}
+/// Words for an operation; the one that perf lists first.
+const OPERATIONS: &[(Operation, &[&str])] = &[
+    (Operation::Load, &["loads", "load", "read", "reads"]),
+    (Operation::Store, &["stores", "store", "write", "writes"]),
+    (Operation::Prefetch, &["prefetches", "prefetch"]),
+];
 
-/// The generic event called `name`.
+/// `enum perf_hw_cache_op_result_id`: words behind an operation.
+const RESULTS: &[(u64, &[&str])] =
+    &[(0, &["refs", "access", "accesses"]), (1, &["misses", "miss"])];
+
+/// The generic event called `name`, unless it is a software event.
 pub(crate) fn find(name: &str) -> Option<Generic> {
-    let software = SOFTWARE_EVENTS.iter().find(|(names, ..)| names.contains(&name));
-    if let Some(&(_, config, subject)) = software {
-        return Some(Generic { pmu_type: SOFTWARE, config, subject: Some(subject) });
-    }
     if let Some(&(_, config)) = HARDWARE_EVENTS.iter().find(|(names, _)| names.contains(&name)) {
-        return Some(Generic { pmu_type: HARDWARE, config, subject: None });
+        return Some(Generic { pmu_type: HARDWARE, config });
     }
-    cache_events()
-        .find(|(cache, ending, _)| name.strip_prefix(cache) == Some(ending))
-        .map(|(.., config)| Generic { pmu_type: HW_CACHE, config, subject: None })
+    cache_event(name).map(|config| Generic { pmu_type: HW_CACHE, config })
 }
 
-/// All names.
-pub(crate) fn names() -> impl Iterator<Item = String> {
-    let software = SOFTWARE_EVENTS.iter().flat_map(|(names, ..)| *names);
-    let hardware = HARDWARE_EVENTS.iter().flat_map(|(names, _)| *names);
-    let caches = cache_events().map(|(cache, ending, _)| format!("{cache}{ending}"));
-    software.chain(hardware).map(|&name| name.to_owned()).chain(caches)
+/// `config` of a cache event, such as `L1-dcache-load-misses`: a cache, then an operation (a load if none
+/// is named), then a result (all accesses if none is named).
+fn cache_event(name: &str) -> Option<u64> {
+    let (rest, id, operations) = CACHES.iter().find_map(|&(names, id, operations)| {
+        let rest = names.iter().find_map(|cache| name.strip_prefix(cache)?.strip_prefix('-'))?;
+        Some((rest, id, operations))
+    })?;
+    let result = |word: &str| RESULTS.iter().find(|(_, words)| words.contains(&word));
+    let (word, behind) = match rest.split_once('-') {
+        Some((word, behind)) => (word, Some(behind)),
+        None => (rest, None),
+    };
+    let operation = OPERATIONS.iter().find(|(_, words)| words.contains(&word));
+    let (operation, result) = match (operation, behind) {
+        (Some((operation, _)), None) => (*operation, 0),
+        (Some((operation, _)), Some(behind)) => (*operation, result(behind)?.0),
+        (None, None) => (Operation::Load, result(word)?.0),
+        (None, Some(_)) => return None,
+    };
+    operations.contains(&operation).then_some(id | (operation as u64) << 8 | result << 16)
 }
 
-/// Name (in two parts) and `config` of each hardware cache event.
-fn cache_events() -> impl Iterator<Item = (&'static str, &'static str, u64)> {
-    CACHES.iter().flat_map(|&(cache, id, operations)| {
+/// Names as perf lists them, those of one event together, and the event.
+pub(crate) fn events() -> impl Iterator<Item = (Vec<String>, Generic)> {
+    let hardware = HARDWARE_EVENTS.iter().map(|&(names, config)| {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        (names, Generic { pmu_type: HARDWARE, config })
+    });
+    let caches = CACHES.iter().flat_map(|&(names, id, operations)| {
         operations.iter().flat_map(move |&operation| {
-            operation.endings().map(|(ending, result)| {
-                (cache, ending, id | (operation as u64) << 8 | result << 16)
+            let words = OPERATIONS.iter().find(|(other, _)| *other == operation);
+            let words = words.map_or(&[][..], |(_, words)| words);
+            let endings = [(words.first(), "", 0), (words.get(1), "-misses", 1)];
+            endings.into_iter().filter_map(move |(word, ending, result)| {
+                let name = format!("{}-{}{ending}", names[0], word?);
+                let config = id | (operation as u64) << 8 | result << 16;
+                Some((vec![name], Generic { pmu_type: HW_CACHE, config }))
             })
         })
-    })
+    });
+    hardware.chain(caches)
 }

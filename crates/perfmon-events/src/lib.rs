@@ -51,19 +51,34 @@
 #![forbid(unsafe_code)]
 
 mod blind;
+mod catalog;
 mod defaults;
+mod described;
+pub mod description;
 mod elf;
 mod error;
+mod event;
+mod explain;
+mod found;
 mod generic;
+mod machine;
 mod modifiers;
 mod names;
 mod near;
 mod read;
+mod registry;
+mod resolve;
 mod syntax;
 mod sysfs;
 mod tracepoint;
 mod uprobe;
+mod vendor;
 
+pub use catalog::{Entry, Wanted};
 pub use defaults::default_events;
 pub use error::ParseError;
-pub use names::{Event, Names};
+pub use event::Event;
+pub use explain::{Detail, Explained, Explanation, Source, Step};
+pub use machine::CpuId;
+pub use names::{Names, configuration_folders};
+pub use registry::PmuDescription;

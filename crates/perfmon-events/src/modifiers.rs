@@ -1,6 +1,7 @@
 //! The letters after an event.
 
 use perfmon_core::{Privilege, Refusal};
+use perfmon_sys::LibpfmEvent;
 
 /// The offered letters, as messages name them.
 pub(crate) const EXPECTED: &str =
@@ -39,6 +40,63 @@ impl Modifiers {
             }
         }
         if letters.is_empty() { Err(0) } else { Ok(modifiers) }
+    }
+
+    /// What a modifier of libpfm4's with a value asks for, such as `precise=2` or `u=1`; `None` if it is
+    /// none of them, or says what is not wanted.
+    pub(crate) fn from_word(word: &str, value: u64) -> Option<Self> {
+        let mut modifiers = Self::default();
+        let flag = match (word, value) {
+            ("precise", 0..=3) => {
+                modifiers.precise_ip = u8::try_from(value).ok()?;
+                return Some(modifiers);
+            }
+            (_, value) if value != 1 => return None,
+            ("u", _) => &mut modifiers.user,
+            ("k", _) => &mut modifiers.kernel,
+            ("h", _) => &mut modifiers.hypervisor,
+            ("mg", _) => &mut modifiers.guest,
+            ("mh", _) => &mut modifiers.host,
+            ("pinned", _) => &mut modifiers.pinned,
+            ("excl", _) => &mut modifiers.exclusive,
+            _ => return None,
+        };
+        *flag = true;
+        Some(modifiers)
+    }
+
+    /// The modifiers that give these `exclude_*` bits.
+    pub(crate) fn from_privilege(privilege: &Privilege) -> Self {
+        let Privilege { exclude_user, exclude_kernel, exclude_hv, .. } = *privilege;
+        let names_level = exclude_user || exclude_kernel || exclude_hv;
+        let names_side = privilege.exclude_host || privilege.exclude_guest;
+        Self {
+            user: names_level && !exclude_user,
+            kernel: names_level && !exclude_kernel,
+            hypervisor: names_level && !exclude_hv,
+            not_idle: privilege.exclude_idle,
+            guest: names_side && !privilege.exclude_guest,
+            host: names_side && !privilege.exclude_host,
+            ..Self::default()
+        }
+    }
+
+    /// The modifiers of an event that libpfm4 read.
+    pub(crate) fn of_libpfm(event: &LibpfmEvent) -> Self {
+        let privilege = Privilege {
+            exclude_user: event.exclude_user,
+            exclude_kernel: event.exclude_kernel,
+            exclude_hv: event.exclude_hv,
+            exclude_idle: false,
+            exclude_host: event.exclude_host,
+            exclude_guest: event.exclude_guest,
+        };
+        Self {
+            precise_ip: event.precise_ip,
+            pinned: event.pinned,
+            exclusive: event.exclusive,
+            ..Self::from_privilege(&privilege)
+        }
     }
 
     /// Whether `letter` is known and may (still) be given.

@@ -1,76 +1,140 @@
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-use perfmon_core::{Encoding, Group, Privilege, Refusal};
+use perfmon_core::{Encoding, Group, Refusal};
+use perfmon_sys::Libpfm;
 
-use crate::blind::{self, Subject};
+use crate::blind::Subject;
+use crate::description::DescriptionError;
 use crate::error::ParseError;
+use crate::event::{Event, Written};
+use crate::explain::{Explained, Explanation, Source};
+use crate::found::Found;
+use crate::machine::{self, CpuId};
+use crate::registry::{PmuDescription, Registry};
+use crate::resolve::{Hit, Lookup};
 use crate::syntax::{self, Item, Spec};
-use crate::{sysfs, tracepoint, uprobe};
+use crate::vendor::{VendorEvent, VendorEvents};
+use crate::{generic, read, registry, sysfs, tracepoint, uprobe};
 
 /// `PERF_TYPE_RAW`.
 const RAW: u32 = 4;
 /// `PERF_TYPE_BREAKPOINT`.
 const BREAKPOINT: u32 = 5;
 
-/// Unit of events that are counted one by one.
-pub(crate) const EVENTS: &str = "events";
-
 /// Where names are looked up.
 ///
-/// Nothing is read before a name needs it: the kernel's generic events, raw events and breakpoints
-/// touch no file.
-#[derive(Clone, Debug)]
+/// Nothing is read before a name needs it: the kernel's generic events, raw events and breakpoints of a
+/// machine with one kind of CPU touch no file but, for hardware events, the list of PMUs.
+#[derive(Debug)]
 pub struct Names {
     sysfs: PathBuf,
     /// Where tracefs may be mounted, the first choice first.
     tracefs: Vec<PathBuf>,
+    proc: PathBuf,
+    description_directories: Vec<PathBuf>,
+    vendor_paths: Vec<PathBuf>,
+    /// The machine is the one that this process runs on.
+    is_here: bool,
+    registry: OnceLock<Registry>,
+    cpus: OnceLock<Vec<CpuId>>,
+    active: OnceLock<Vec<Active>>,
+    core_pmus: OnceLock<Vec<Device>>,
+    vendor: OnceLock<Vec<Result<VendorEvents, Refusal>>>,
 }
 
-/// An event, ready to be counted or refused.
+/// A PMU of this machine.
 #[derive(Clone, Debug)]
-pub struct Event {
-    /// The event as typed. What the modifiers of a group add to a member's own is appended to it, so
-    /// `{a,b:k}:u` gives `a:u` and `b:ku`.
-    pub text: String,
-    /// Which events of the list it runs together with; groups are numbered from 0.
-    pub group: Group,
-    /// What one unit of the count is: `ns` for the clocks, `<scale> <unit>` for an alias of a PMU that
-    /// has a scale or a unit (the count times `<scale>` is in `<unit>`), and `events` for all others.
-    pub unit: String,
-    /// The CPUs on which a system-wide session opens the event, if its PMU names them (one for each
-    /// socket, say); `None` for all CPUs.
-    pub cpus: Option<Vec<u32>>,
-    /// The event's registers, or why it can't be had or would not be true.
-    pub encoding: Result<Arc<Encoding>, Refusal>,
-}
-
-/// What looking a name up gives.
-pub(crate) struct Found {
-    /// Without what modifiers decide.
-    pub(crate) encoding: Encoding,
-    pub(crate) unit: String,
+pub(crate) struct Device {
+    pub(crate) name: String,
+    pub(crate) pmu_type: u32,
     pub(crate) cpus: Option<Vec<u32>>,
-    /// Which rows of the blind table may apply.
-    pub(crate) subject: Option<Subject>,
+    /// There is no other one of its kind.
+    pub(crate) is_only: bool,
 }
 
-impl Found {
-    pub(crate) fn new(encoding: Encoding, subject: impl Into<Option<Subject>>) -> Self {
-        Self { encoding, unit: EVENTS.to_owned(), cpus: None, subject: subject.into() }
+/// A description of this machine's CPU, with the PMUs that it is about.
+#[derive(Debug)]
+pub(crate) struct Active {
+    pub(crate) description: Arc<PmuDescription>,
+    pub(crate) devices: Vec<Device>,
+}
+
+impl Active {
+    pub(crate) fn is_architectural(&self) -> bool {
+        self.description.identity().architectural
     }
 }
 
 impl Names {
-    /// This machine: `/sys`, and tracefs at `/sys/kernel/tracing` or `/sys/kernel/debug/tracing`.
+    /// This machine: `/sys`, `/proc`, and tracefs at `/sys/kernel/tracing` or `/sys/kernel/debug/tracing`;
+    /// descriptions in `/etc/perfmon/pmu` and `$XDG_CONFIG_HOME/perfmon/pmu`, vendors' event files in
+    /// `/etc/perfmon/events` and `$XDG_CONFIG_HOME/perfmon/events` (`~/.config` if that is not set).
     pub fn system() -> Self {
         let tracefs = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-        Self { sysfs: "/sys".into(), tracefs: tracefs.map(PathBuf::from).into() }
+        let folders = configuration_folders();
+        Self {
+            tracefs: tracefs.map(PathBuf::from).into(),
+            description_directories: folders.iter().map(|it| it.join("pmu")).collect(),
+            vendor_paths: folders.iter().map(|it| it.join("events")).collect(),
+            is_here: true,
+            ..Self::elsewhere("/sys".into(), "/proc".into())
+        }
     }
 
-    /// Another machine's files: a tree like `/sys` and a tree like `/sys/kernel/tracing`.
+    /// Another machine's files: a tree like `/sys` and a tree like `/sys/kernel/tracing`. Nothing else is
+    /// read: no `/proc`, no directories, no libpfm4.
     pub fn with_roots(sysfs: impl Into<PathBuf>, tracefs: impl Into<PathBuf>) -> Self {
-        Self { sysfs: sysfs.into(), tracefs: vec![tracefs.into()] }
+        Self { tracefs: vec![tracefs.into()], ..Self::elsewhere(sysfs.into(), PathBuf::new()) }
+    }
+
+    fn elsewhere(sysfs: PathBuf, proc: PathBuf) -> Self {
+        Self {
+            sysfs,
+            tracefs: Vec::new(),
+            proc,
+            description_directories: Vec::new(),
+            vendor_paths: Vec::new(),
+            is_here: false,
+            registry: OnceLock::new(),
+            cpus: OnceLock::new(),
+            active: OnceLock::new(),
+            core_pmus: OnceLock::new(),
+            vendor: OnceLock::new(),
+        }
+    }
+
+    /// Takes another machine's tree like `/proc`, of which `cpuinfo` is read.
+    #[must_use]
+    pub fn proc(mut self, proc: impl Into<PathBuf>) -> Self {
+        self.proc = proc.into();
+        self
+    }
+
+    /// Also takes the PMU descriptions (`*.toml`) of a directory.
+    #[must_use]
+    pub fn description_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.description_directories.push(directory.into());
+        self.registry = OnceLock::new();
+        self
+    }
+
+    /// Also takes vendors' event files (JSON): a file, or a directory in Intel's, Arm's or the kernel's layout.
+    #[must_use]
+    pub fn vendor_events_at(mut self, path: impl Into<PathBuf>) -> Self {
+        self.vendor_paths.push(path.into());
+        self
+    }
+
+    /// Also takes the PMU description `file`.
+    ///
+    /// # Errors
+    /// [`DescriptionError`] if the file can't be read, is wrong, or conflicts with another description.
+    pub fn add_description(&mut self, file: &Path) -> Result<(), DescriptionError> {
+        self.registry();
+        self.active = OnceLock::new();
+        let description = PmuDescription::load(file)?;
+        self.registry.get_mut().map_or(Ok(()), |registry| registry.add(description))
     }
 
     /// The events of a list such as `a,b,{c,d}:u`, in its order. The crate's documentation has the grammar.
@@ -80,41 +144,327 @@ impl Names {
     /// more than 65,536 bytes. What this machine lacks, and counts that would not be true, are refusals
     /// of single events in [`Event::encoding`].
     pub fn parse(&self, list: &str) -> Result<Vec<Event>, ParseError> {
-        let items = syntax::items(list)?;
-        Ok(items.into_iter().map(|item| self.event(item)).collect())
+        let explained = self.resolve(list, &Lookup::new(self))?;
+        Ok(explained.into_iter().map(|explained| explained.event).collect())
     }
 
-    fn event(&self, item: Item<'_>) -> Event {
-        let found = self.look_up(&item.spec);
-        let unit = found.as_ref().map_or(EVENTS, |found| &found.unit).to_owned();
-        let cpus = found.as_ref().ok().and_then(|found| found.cpus.clone());
-        let encoding = found.and_then(|found| encode(&item, found)).map(Arc::new);
-        Event { text: item.text, group: item.group, unit, cpus, encoding }
+    /// As [`parse`](Self::parse), with what was tried on the way.
+    pub fn explain(&self, list: &str) -> Explanation {
+        let lookup = Lookup::explaining(self);
+        let events = self.resolve(list, &lookup);
+        Explanation { steps: lookup.into_steps(), events }
     }
 
-    fn look_up(&self, spec: &Spec<'_>) -> Result<Found, Refusal> {
-        let devices = self.sysfs.join("bus/event_source/devices");
-        match *spec {
-            Spec::Generic(generic) => {
-                let (pmu_type, config) = (generic.pmu_type, generic.config);
-                let encoding = Encoding { pmu_type, config, ..Encoding::default() };
-                let mut found = Found::new(encoding, generic.subject);
-                if generic.subject == Some(Subject::Clock) {
-                    "ns".clone_into(&mut found.unit);
+    /// The registers of one event, by the shortest way: [`parse`](Self::parse) for one name.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse); `Ok(Err(…))` if this machine can't have the event. A list of several
+    /// events, or a name for events of several PMUs, gives the first one.
+    pub fn encoding(&self, event: &str) -> Result<Result<Encoding, Refusal>, ParseError> {
+        let lookup = Lookup::new(self);
+        let item = syntax::first(event, &lookup)?;
+        let (modifiers, claims) = (item.modifiers, item.claims_leadership);
+        let hit = self.hits(item.spec, &lookup).into_iter().next();
+        let found = hit.map_or_else(|| Err(Refusal::new("it names no event")), |hit| hit.found);
+        Ok(found.and_then(|found| found.encode(modifiers, claims)))
+    }
+
+    fn resolve(&self, list: &str, lookup: &Lookup<'_>) -> Result<Vec<Explained>, ParseError> {
+        let items = syntax::items(list, lookup)?;
+        let mut events = Vec::with_capacity(items.len());
+        let mut groups = 0;
+        let mut items = items.into_iter().enumerate().peekable();
+        while let Some(first) = items.next() {
+            let group = first.1.group;
+            let mut members = vec![first];
+            while group != Group::Free
+                && let Some(member) = items.next_if(|(_, item)| item.group == group)
+            {
+                members.push(member);
+            }
+            self.events_of(members, &mut groups, lookup, &mut events);
+        }
+        Ok(events)
+    }
+
+    /// The events of one group, or of one item without one. Where names stand for events of several PMUs,
+    /// there is a group for each PMU, and what is of no such PMU is in the first.
+    fn events_of(
+        &self,
+        items: Vec<(usize, Item<'_>)>,
+        groups: &mut u16,
+        lookup: &Lookup<'_>,
+        events: &mut Vec<Explained>,
+    ) {
+        let is_group = items.first().is_some_and(|(_, item)| item.group != Group::Free);
+        let leader = items.first().map(|(_, item)| item.modifiers).unwrap_or_default();
+        let mut members: Vec<(Written, Hit)> = Vec::new();
+        for (number, item) in items {
+            let (written, spec) = Written::of(number, item);
+            let hits = self.hits(spec, lookup);
+            members.extend(hits.into_iter().map(|hit| (written.clone(), hit)));
+        }
+        let mut pmus: Vec<Option<String>> = Vec::new();
+        for (_, hit) in &members {
+            let pmu = hit.pmu();
+            if hit.text.is_some() && !pmus.contains(&pmu) {
+                pmus.push(pmu);
+            }
+        }
+        if !is_group || pmus.len() < 2 {
+            let group = next_group(is_group, groups);
+            events.extend(members.into_iter().map(|(written, hit)| written.event(hit, group)));
+            return;
+        }
+        for (place, pmu) in pmus.iter().enumerate() {
+            let group = next_group(is_group, groups);
+            let here = |hit: &Hit| hit.text.is_some() && hit.pmu() == *pmu;
+            let is_member = |hit: &Hit| here(hit) || place == 0 && hit.text.is_none();
+            let mut is_first = true;
+            let (chosen, rest): (Vec<_>, Vec<_>) =
+                members.into_iter().partition(|(_, hit)| is_member(hit));
+            members = rest;
+            for (mut written, hit) in chosen {
+                if std::mem::replace(&mut is_first, false) {
+                    written.lead(leader);
                 }
-                Ok(found)
-            }
-            Spec::Raw(config) => {
-                Ok(Found::new(Encoding { pmu_type: RAW, config, ..Encoding::default() }, None))
-            }
-            Spec::Breakpoint { address, length, access } => Ok(breakpoint(address, length, access)),
-            Spec::Sysfs { pmu, ref terms } => sysfs::find(&devices, pmu, terms),
-            Spec::Tracepoint { group, name } => tracepoint::find(&self.tracefs, group, name),
-            Spec::Uprobe { path, place, is_return } => {
-                uprobe::find(&devices, path, &place, is_return)
+                events.push(written.event(hit, group));
             }
         }
     }
+
+    /// The events that an item stands for: one, unless it names several PMUs.
+    fn hits(&self, spec: Spec<'_>, lookup: &Lookup<'_>) -> Vec<Hit> {
+        let devices = self.devices();
+        let one = |found| vec![Hit { text: None, found }];
+        match spec {
+            Spec::Word(hits) => hits,
+            Spec::Raw(config) => self.raw(config, lookup),
+            Spec::Numeric { pmu_type, config } => {
+                lookup.note(Source::Form, true, || "a PMU's number and config".into());
+                one(numeric(pmu_type, config))
+            }
+            Spec::Breakpoint { address, length, access } => {
+                lookup.note(Source::Form, true, || "a breakpoint".into());
+                one(Ok(breakpoint(address, length, access)))
+            }
+            Spec::Sysfs { pmu, terms } => lookup.sysfs(pmu, &terms),
+            Spec::Tracepoint { group, name } => {
+                let found = tracepoint::find(&self.tracefs, group, name);
+                lookup.note(Source::Tracefs, found.is_ok(), || format!("{group}:{name}"));
+                one(found)
+            }
+            Spec::Uprobe { path, place, is_return } => {
+                lookup.note(Source::Form, true, || "a probe of user code".into());
+                one(uprobe::find(&devices, path, &place, is_return))
+            }
+        }
+    }
+
+    /// A raw event, on each core PMU.
+    fn raw(&self, config: u64, lookup: &Lookup<'_>) -> Vec<Hit> {
+        lookup.note(Source::Form, true, || "a raw event of the core PMU".into());
+        let event =
+            |pmu_type| Found::new(Encoding { pmu_type, config, ..Encoding::default() }, None);
+        match self.core_pmus() {
+            [] | [_] => vec![Hit { text: None, found: Ok(event(RAW)) }],
+            several => several
+                .iter()
+                .map(|pmu| Hit {
+                    text: Some(format!("{}/config={config:#x}/", pmu.name)),
+                    found: Ok(Found {
+                        cpus: pmu.cpus.clone(),
+                        pmu: Some(pmu.name.clone()),
+                        ..event(pmu.pmu_type)
+                    }),
+                })
+                .collect(),
+        }
+    }
+
+    /// Names that may be typed alone, as far as they are known without reading much.
+    pub(crate) fn plain_names(&self) -> Vec<String> {
+        let software = registry::software().events.iter();
+        let software = software.flat_map(|event| std::iter::once(&event.name).chain(&event.also));
+        let generic = generic::events().flat_map(|(names, _)| names);
+        let described = self.described_names().map(str::to_owned);
+        software.cloned().chain(generic).chain(described).collect()
+    }
+
+    /// The names of this machine's descriptions.
+    pub(crate) fn described_names(&self) -> impl Iterator<Item = &str> {
+        let events = self.active().iter().flat_map(|it| &it.description.tables().events);
+        events.map(|event| event.name.as_str())
+    }
+
+    /// Where sysfs has its PMUs.
+    pub(crate) fn devices(&self) -> PathBuf {
+        self.sysfs.join("bus/event_source/devices")
+    }
+
+    pub(crate) fn tracefs(&self) -> &[PathBuf] {
+        &self.tracefs
+    }
+
+    pub(crate) fn registry(&self) -> &Registry {
+        self.registry.get_or_init(|| Registry::load(&self.description_directories))
+    }
+
+    /// The PMU descriptions that there are, those of other machines included.
+    pub fn descriptions(&self) -> impl Iterator<Item = &PmuDescription> {
+        self.registry().descriptions.iter().map(|it| &**it)
+    }
+
+    /// The description called `name`, or that goes by it.
+    pub fn description(&self, name: &str) -> Option<&PmuDescription> {
+        self.registry().find(name).map(|it| &**it)
+    }
+
+    /// The PMUs of this machine that `description` is about, by their names in sysfs; `None` if it does
+    /// not describe this machine's CPU.
+    pub fn devices_of(&self, description: &PmuDescription) -> Option<Vec<&str>> {
+        let active = self.active().iter().find(|it| std::ptr::eq(&*it.description, description))?;
+        Some(active.devices.iter().map(|device| device.name.as_str()).collect())
+    }
+
+    /// What is wrong with descriptions and vendors' files; the others are not touched by it.
+    pub fn problems(&self) -> Vec<String> {
+        let descriptions = self.registry().problems.iter().map(ToString::to_string);
+        let vendor = self.vendor().iter().flat_map(|events| match events {
+            Ok(events) => events.problems().to_vec(),
+            Err(refusal) => vec![refusal.to_string()],
+        });
+        descriptions.chain(vendor).collect()
+    }
+
+    /// The distinct CPUs of the machine: one, or one a core type where the machine tells.
+    pub fn cpus(&self) -> &[CpuId] {
+        self.cpus.get_or_init(|| machine::cpus(&self.proc, &self.sysfs))
+    }
+
+    /// The descriptions of this machine's CPU that have events.
+    pub(crate) fn active(&self) -> &[Active] {
+        self.active.get_or_init(|| {
+            let fits = |it: &&Arc<PmuDescription>| {
+                !it.identity().machines.is_empty() && self.cpus().iter().any(|cpu| it.fits(cpu))
+            };
+            let descriptions = self.registry().descriptions.iter().filter(fits);
+            let active = descriptions.map(|description| {
+                let patterns = &description.identity().devices;
+                let devices = patterns.iter().map(|pattern| self.devices_like(pattern));
+                let devices = devices.into_iter().find(|found| !found.is_empty());
+                Active { description: description.clone(), devices: devices.unwrap_or_default() }
+            });
+            active.filter(|it| it.description.has_events()).collect()
+        })
+    }
+
+    /// The PMUs whose names fit `pattern`.
+    fn devices_like(&self, pattern: &str) -> Vec<Device> {
+        let names = match pattern.contains('*') {
+            true => sysfs::instances(&self.devices(), pattern),
+            false => vec![pattern.to_owned()],
+        };
+        names.iter().filter_map(|name| self.device(name)).collect()
+    }
+
+    fn device(&self, name: &str) -> Option<Device> {
+        let devices = self.devices();
+        let pmu = sysfs::Pmu::open(&devices, name).ok()?;
+        let cpus = pmu.cpus().ok()?;
+        Some(Device { name: name.to_owned(), pmu_type: pmu.kind, cpus, is_only: true })
+    }
+
+    /// The PMUs that count what CPUs do: one for each type of core.
+    pub(crate) fn core_pmus(&self) -> &[Device] {
+        self.core_pmus.get_or_init(|| {
+            if let Some(cpu) = self.device("cpu") {
+                return vec![cpu];
+            }
+            let devices = self.devices();
+            let is_core = |name: &&String| devices.join(name).join("cpus").is_file();
+            let names = read::names_in(&devices);
+            let mut core: Vec<Device> =
+                names.iter().filter(is_core).filter_map(|name| self.device(name)).collect();
+            let is_only = core.len() == 1;
+            core.iter_mut().for_each(|device| device.is_only = is_only);
+            core
+        })
+    }
+
+    fn vendor(&self) -> &[Result<VendorEvents, Refusal>] {
+        self.vendor.get_or_init(|| {
+            let paths = self.vendor_paths.iter().filter(|path| path.exists());
+            let cpus = self.cpus();
+            paths.flat_map(|path| cpus.iter().map(|cpu| VendorEvents::load(path, cpu))).collect()
+        })
+    }
+
+    /// The events of vendors' files.
+    pub(crate) fn all_vendor_events(&self) -> impl Iterator<Item = &VendorEvent> {
+        self.vendor().iter().flatten().flat_map(VendorEvents::iter)
+    }
+
+    /// The events of vendors' files that are called `name`: one, or one a core type.
+    pub(crate) fn vendor_events(&self, name: &str) -> Vec<&VendorEvent> {
+        self.vendor().iter().flatten().flat_map(|events| events.find_all(name)).collect()
+    }
+
+    /// Why vendors' files don't have `name`.
+    pub(crate) fn vendor_state(&self, name: &str) -> String {
+        match self.vendor().len() {
+            0 => "no directory with event files".into(),
+            _ => format!("no event '{name}' in their files"),
+        }
+    }
+
+    /// libpfm4's library, or why it is not asked.
+    pub(crate) fn libpfm(&self) -> Result<&'static Libpfm, String> {
+        static LIBRARY: OnceLock<Result<Libpfm, String>> = OnceLock::new();
+        if !self.is_here {
+            return Err("it knows this machine only".into());
+        }
+        let library = LIBRARY.get_or_init(|| Libpfm::open().map_err(|error| error.to_string()));
+        library.as_ref().map_err(Clone::clone)
+    }
+
+    /// Why an event of a description can't be had on another machine.
+    pub(crate) fn not_this_machine(&self, description: &PmuDescription) -> Refusal {
+        let identity = description.identity();
+        let cpu = match self.cpus() {
+            [] | [CpuId::Unknown] => "unknown".to_owned(),
+            cpus => cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        };
+        let why = format!("'{}' describes another machine: {}", identity.name, identity.about);
+        Refusal::new(why).hint(format!("this machine's CPU is {cpu}"))
+    }
+}
+
+/// Where a machine's and a user's own files are, the user's last.
+pub fn configuration_folders() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    let user = std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty());
+    let user = user.map(PathBuf::from).or_else(|| Some(PathBuf::from(home?).join(".config")));
+    let system = PathBuf::from("/etc/perfmon");
+    std::iter::once(system).chain(user.map(|folder| folder.join("perfmon"))).collect()
+}
+
+fn next_group(is_group: bool, groups: &mut u16) -> Group {
+    if !is_group {
+        return Group::Free;
+    }
+    let number = *groups;
+    // A list has room for fewer groups; on machines of several core types they share the last number.
+    *groups = groups.saturating_add(1);
+    Group::Together(number)
+}
+
+fn numeric(pmu_type: u32, config: u64) -> Result<Found, Refusal> {
+    if pmu_type == BREAKPOINT {
+        let why = "a breakpoint is no type and config: it has an address";
+        return Err(Refusal::new(why).hint("write mem:ADDRESS/LENGTH:rwx"));
+    }
+    Ok(Found::of_kernel(pmu_type, config))
 }
 
 fn breakpoint(address: u64, length: u64, access: u32) -> Found {
@@ -128,30 +478,4 @@ fn breakpoint(address: u64, length: u64, access: u32) -> Found {
         ..Encoding::default()
     };
     Found::new(encoding, subject)
-}
-
-/// Puts the modifiers of `item` into what was found, and refuses what would not be true.
-fn encode(item: &Item<'_>, found: Found) -> Result<Encoding, Refusal> {
-    let modifiers = item.modifiers;
-    modifiers.require_offered()?;
-    if item.claims_leadership {
-        let why = "only the first event of a group can be pinned or exclusive, for all of them";
-        return Err(Refusal::new(why).hint("put 'D' and 'e' behind the group"));
-    }
-    let mut privilege = modifiers.privilege();
-    if let Some(subject) = found.subject {
-        blind::check(subject, &privilege)?;
-    }
-    if found.subject == Some(Subject::Clock) {
-        // The kernel lets an ordinary user open only what excludes the kernel, and the clocks count
-        // the same with it.
-        privilege = Privilege::USER;
-    }
-    Ok(Encoding {
-        privilege,
-        pinned: modifiers.pinned,
-        exclusive: modifiers.exclusive,
-        precise_ip: modifiers.precise_ip,
-        ..found.encoding
-    })
 }

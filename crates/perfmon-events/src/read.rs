@@ -16,6 +16,17 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// The text of a file of at most `bytes_max` bytes.
+pub(crate) fn text_of_at_most(path: &Path, bytes_max: usize) -> io::Result<String> {
+    let mut text = String::new();
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+    File::open(path)?.take(limit.saturating_add(1)).read_to_string(&mut text)?;
+    if text.len() > bytes_max {
+        return Err(io::Error::other(format!("longer than {bytes_max} bytes")));
+    }
+    Ok(text)
+}
+
 /// The text of a small file; `None` if there is no such file.
 pub(crate) fn text_if_any(path: &Path) -> Result<Option<String>, Refusal> {
     match text(path) {

@@ -1,12 +1,16 @@
-//! The grammar (see the crate's documentation): a list of events as text, taken apart without looking
-//! anything up. No text may panic, or take memory out of proportion to its length.
+//! The grammar (see the crate's documentation): a list of events as text, taken apart. Only plain words are
+//! looked up on the way, since what stands behind them depends on what they are. No text may panic, or take
+//! memory out of proportion to its length.
 
-use perfmon_core::Group;
+mod forms;
 
+use perfmon_core::{Group, Refusal};
+
+use crate::described::BadPart;
 use crate::error::ParseError;
-use crate::generic::{self, Generic};
 use crate::modifiers::{self, Modifiers};
-use crate::near;
+use crate::resolve::{End, Hit, Lookup, Word};
+use crate::{generic, near, registry, tracepoint};
 
 /// Longest list, in bytes.
 const LIST_BYTES_MAX: usize = 64 * 1024;
@@ -17,24 +21,47 @@ const NUMBER: &str = "a number (decimal, or hexadecimal after 0x)";
 /// An event as typed.
 #[derive(Debug)]
 pub(crate) struct Item<'a> {
-    /// Its text, with what its group adds.
-    pub(crate) text: String,
+    pub(crate) typed: &'a str,
     pub(crate) spec: Spec<'a>,
     pub(crate) modifiers: Modifiers,
+    /// The letters among them that its group adds.
+    pub(crate) added: String,
+    /// The text ends in letters, or could: what is not so is a word of a description with its own modifiers.
+    pub(crate) ends_in_letters: bool,
     pub(crate) group: Group,
     /// It is not the first of its group, and asks by itself for what only the first may ask.
     pub(crate) claims_leadership: bool,
 }
 
 /// What an event names.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Spec<'a> {
-    Generic(Generic),
+    /// A plain word that is looked up already.
+    Word(Vec<Hit>),
     Raw(u64),
-    Breakpoint { address: u64, length: u64, access: u32 },
-    Sysfs { pmu: &'a str, terms: Vec<Term<'a>> },
-    Tracepoint { group: &'a str, name: &'a str },
-    Uprobe { path: &'a str, place: Place<'a>, is_return: bool },
+    /// `TYPE:CONFIG`.
+    Numeric {
+        pmu_type: u32,
+        config: u64,
+    },
+    Breakpoint {
+        address: u64,
+        length: u64,
+        access: u32,
+    },
+    Sysfs {
+        pmu: &'a str,
+        terms: Vec<Term<'a>>,
+    },
+    Tracepoint {
+        group: &'a str,
+        name: &'a str,
+    },
+    Uprobe {
+        path: &'a str,
+        place: Place<'a>,
+        is_return: bool,
+    },
 }
 
 /// `name` or `name=value`.
@@ -74,29 +101,18 @@ pub(crate) const NOT_COUNTING: [&str; 16] = [
     "aux-sample-size",
 ];
 
-/// `HW_BREAKPOINT_R`, `_W`, `_X`.
-const ACCESSES: [(char, u32); 3] = [('r', 1), ('w', 2), ('x', 4)];
-pub(crate) const ACCESS_EXECUTE: u32 = 4;
-const ACCESS_READ_WRITE: u32 = 3;
-/// perf's default for data: `HW_BREAKPOINT_LEN_4`.
-const DATA_LENGTH: u64 = 4;
-/// perf's default for code, and the one length that the kernel takes on x86: `sizeof(long)`.
-const CODE_LENGTH: u64 = size_of::<usize>() as u64;
-/// `HW_BREAKPOINT_LEN_8`.
-const LENGTH_MAX: u64 = 8;
+pub(crate) use forms::ACCESS_EXECUTE;
+use forms::{closing_slash, split_unquoted};
 
 type Parsed<T> = Result<T, ParseError>;
 
 /// Takes `list` apart.
-pub(crate) fn items(list: &str) -> Parsed<Vec<Item<'_>>> {
-    if list.len() > LIST_BYTES_MAX {
-        let expected = format!("at most {LIST_BYTES_MAX} bytes");
-        return Err(ParseError::new(list, 0, &expected, &format!("{} bytes", list.len())));
-    }
-    let mut parser = Parser { list, rest: list.trim_start() };
+pub(crate) fn items<'a>(list: &'a str, lookup: &Lookup<'_>) -> Parsed<Vec<Item<'a>>> {
+    let mut parser = Parser::new(list, lookup)?;
     let mut items = Vec::new();
     let mut groups = 0;
     loop {
+        parser.take_group_name();
         if parser.take('{') {
             parser.group(Group::Together(groups), &mut items)?;
             // A list has room for fewer groups than a u16 counts: each takes at least 4 bytes.
@@ -111,13 +127,45 @@ pub(crate) fn items(list: &str) -> Parsed<Vec<Item<'_>>> {
     }
 }
 
-/// A list, and what of it is left to read, which starts with no white space.
-struct Parser<'a> {
-    list: &'a str,
-    rest: &'a str,
+/// Takes the first event of `list` apart.
+pub(crate) fn first<'a>(list: &'a str, lookup: &Lookup<'_>) -> Parsed<Item<'a>> {
+    let mut parser = Parser::new(list, lookup)?;
+    parser.event(Group::Free)
 }
 
-impl<'a> Parser<'a> {
+/// A list, and what of it is left to read, which starts with no white space.
+struct Parser<'a, 'l> {
+    list: &'a str,
+    rest: &'a str,
+    lookup: &'l Lookup<'l>,
+}
+
+impl<'a, 'l> Parser<'a, 'l> {
+    fn new(list: &'a str, lookup: &'l Lookup<'l>) -> Parsed<Self> {
+        if list.len() > LIST_BYTES_MAX {
+            let expected = format!("at most {LIST_BYTES_MAX} bytes");
+            return Err(ParseError::new(list, 0, &expected, &format!("{} bytes", list.len())));
+        }
+        Ok(Self { list, rest: list.trim_start(), lookup })
+    }
+
+    /// perf lets a group have a name in front of its brace; it is for display only.
+    fn take_group_name(&mut self) {
+        if let Some(at) = self.rest.find(['{', ',', '}'])
+            && at > 0
+            && self.rest[at..].starts_with('{')
+            && self.rest[..at].bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            // An event in front of a brace lacks its comma.
+            && self.lookup.kernel_word(&self.rest[..at], None).is_none()
+        {
+            self.rest = &self.rest[at..];
+        }
+    }
+
+    fn bad(&self, bad: BadPart<'a>) -> ParseError {
+        self.error(bad.part, &bad.expected).near(bad.near)
+    }
+
     /// `expected` is missing where `part` is, which is a part of the list.
     fn error(&self, part: &str, expected: &str) -> ParseError {
         let position = part.as_ptr().addr().wrapping_sub(self.list.as_ptr().addr());
@@ -181,9 +229,20 @@ impl<'a> Parser<'a> {
         if text.is_empty() {
             return Err(self.error_at_first(self.rest, EVENT));
         }
-        let (spec, letters) = self.spec(text)?;
-        let modifiers = letters.map_or(Ok(Modifiers::default()), |it| self.modifiers(it))?;
-        Ok(Item { text: text.to_owned(), spec, modifiers, group, claims_leadership: false })
+        let (spec, end) = self.spec(text)?;
+        let (modifiers, ends_in_letters) = match end {
+            End::Letters(letters) => (letters.map(|it| self.modifiers(it)).transpose()?, true),
+            End::Read(modifiers) => (Some(modifiers), false),
+        };
+        Ok(Item {
+            typed: text,
+            spec,
+            modifiers: modifiers.unwrap_or_default(),
+            added: String::new(),
+            ends_in_letters,
+            group,
+            claims_leadership: false,
+        })
     }
 
     /// How many bytes the next event has; commas between two slashes are the event's own.
@@ -195,7 +254,7 @@ impl<'a> Parser<'a> {
             ["mem:", "uprobe:", "uretprobe:"].iter().any(|it| rest.starts_with(it));
         match rest.find('/') {
             Some(opening) if opening < end(0) && !has_own_slashes => {
-                let Some(closing) = rest[opening + 1..].find('/') else {
+                let Some(closing) = closing_slash(&rest[opening + 1..]) else {
                     return Err(self.error(&rest[rest.len()..], "the closing '/' of a PMU's terms"));
                 };
                 Ok(end(opening + 1 + closing))
@@ -204,36 +263,118 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What `text` names, and the letters of its modifiers.
-    fn spec(&self, text: &'a str) -> Parsed<(Spec<'a>, Option<&'a str>)> {
-        if let Some(body) = text.strip_prefix("mem:") {
-            return self.breakpoint(body);
-        }
-        if let Some(body) = text.strip_prefix("uprobe:") {
-            return self.uprobe(body, false);
-        }
-        if let Some(body) = text.strip_prefix("uretprobe:") {
-            return self.uprobe(body, true);
-        }
-        if let Some((pmu, body)) = text.split_once('/') {
-            return self.sysfs(pmu, body);
-        }
+    /// What `text` names, and what stands behind it.
+    fn spec(&self, text: &'a str) -> Parsed<(Spec<'a>, End<'a>)> {
+        let form = if let Some(body) = text.strip_prefix("mem:") {
+            self.breakpoint(body)
+        } else if let Some(body) = text.strip_prefix("uprobe:") {
+            self.uprobe(body, false)
+        } else if let Some(body) = text.strip_prefix("uretprobe:") {
+            self.uprobe(body, true)
+        } else if let Some((pmu, body)) = text.split_once('/') {
+            self.with_terms(pmu, body)
+        } else {
+            return self.word(text);
+        };
+        form.map(|(spec, letters)| (spec, End::Letters(letters)))
+    }
+
+    /// A name without terms.
+    fn word(&self, text: &'a str) -> Parsed<(Spec<'a>, End<'a>)> {
         let (word, behind) = split_at_colon(text);
-        if let Some(generic) = generic::find(word) {
-            return Ok((Spec::Generic(generic), behind));
-        }
         if let Some(config) = self.raw(word)? {
-            return Ok((Spec::Raw(config), behind));
+            return Ok((Spec::Raw(config), End::Letters(behind)));
         }
-        match behind.map(split_at_colon) {
+        if let Some((spec, letters)) = self.numeric(word, behind)? {
+            return Ok((spec, End::Letters(letters)));
+        }
+        let found = |Word { hits, end }: Word<'a>| (Spec::Word(hits), end);
+        if let Some(word) = self.lookup.word(text).map_err(|bad| self.bad(bad))? {
+            return Ok(found(word));
+        }
+        let tracepoint = match behind.map(split_at_colon) {
             // No tracepoint is called like a list of modifiers, so the event is misspelt.
-            Some((name, letters)) if Modifiers::parse(name).is_err() => {
-                let group = self.file_name(word, "a tracepoint's group")?;
-                let name = self.file_name(name, "a tracepoint's name")?;
-                Ok((Spec::Tracepoint { group, name }, letters))
-            }
-            _ => Err(self.error(word, EVENT).near(near::matches(word, generic::names()))),
+            Some((name, letters)) if Modifiers::parse(name).is_err() => Some((name, letters)),
+            _ => None,
+        };
+        if let Some((name, _)) = tracepoint
+            && tracepoint::exists(self.lookup.names.tracefs(), word, name)
+        {
+            let (name, letters) = tracepoint.unwrap_or_default();
+            return Ok((Spec::Tracepoint { group: word, name }, End::Letters(letters)));
         }
+        // A path is no name, and an empty one is nobody's.
+        let is_name = !word.is_empty() && !word.contains(char::is_whitespace);
+        if is_name && let Some(word) = self.lookup.libpfm(text) {
+            return Ok(found(word));
+        }
+        if is_name && let Some(word) = self.lookup.vendor(word, behind) {
+            return Ok(found(word));
+        }
+        match tracepoint {
+            Some((name, letters)) => {
+                let group = self.file_name(word, "a tracepoint's group")?;
+                let near = near::matches(word, self.lookup.names.described_names());
+                if !near.is_empty() {
+                    return Err(self.error(word, EVENT).near(near));
+                }
+                let name = self.file_name(name, "a tracepoint's name")?;
+                Ok((Spec::Tracepoint { group, name }, End::Letters(letters)))
+            }
+            None => {
+                let near = near::matches(word, self.lookup.names.plain_names());
+                Err(self.error(word, EVENT).near(near))
+            }
+        }
+    }
+
+    /// `TYPE:CONFIG`, the numbers of `perf_event_attr`.
+    fn numeric(
+        &self,
+        word: &'a str,
+        behind: Option<&'a str>,
+    ) -> Parsed<Option<(Spec<'a>, Option<&'a str>)>> {
+        let starts_with_digit = |it: &str| it.starts_with(|first: char| first.is_ascii_digit());
+        let Some(behind) = behind.filter(|it| starts_with_digit(word) && starts_with_digit(it))
+        else {
+            return Ok(None);
+        };
+        let (config, letters) = split_at_colon(behind);
+        let pmu_type = u32::try_from(self.number(word)?)
+            .map_err(|_| self.error(word, "a PMU's number, below 2^32"))?;
+        Ok(Some((Spec::Numeric { pmu_type, config: self.number(config)? }, letters)))
+    }
+
+    /// `NAME/terms/`: an event of a PMU of sysfs, or one of the kernel's events with terms.
+    fn with_terms(&self, name: &'a str, body: &'a str) -> Parsed<(Spec<'a>, Option<&'a str>)> {
+        let is_numeric = name.split_once(':').is_some_and(|(pmu_type, config)| {
+            [pmu_type, config].iter().all(|it| it.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        let is_kernels =
+            generic::find(name).is_some() || registry::software().event(name).is_some();
+        let raw = self.raw(name)?;
+        if !is_numeric && !is_kernels && raw.is_none() {
+            return self.sysfs(name, body);
+        }
+        let (terms, letters) = self.terms(body)?;
+        if !terms.is_empty() {
+            let refusal = crate::sysfs::refuse_not_counting(&terms).err().unwrap_or_else(|| {
+                Refusal::new(format!("'{name}' is a whole event and takes no terms"))
+                    .hint("leave them out, or write PMU/term=value,…/")
+            });
+            return Ok((Spec::Word(vec![Hit { text: None, found: Err(refusal) }]), letters));
+        }
+        let spec = match (raw, name.split_once(':')) {
+            (Some(config), _) => Spec::Raw(config),
+            (None, Some((word, config))) => self
+                .numeric(word, Some(config))?
+                .map_or_else(|| Spec::Word(Vec::new()), |(spec, _)| spec),
+            (None, None) => match self.lookup.kernel_word(name, None) {
+                Some(word) => Spec::Word(word.hits),
+                None => return self.sysfs(name, body),
+            },
+        };
+        Ok((spec, letters))
     }
 
     /// The number of a raw event, if `word` is one.
@@ -247,84 +388,33 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What follows `mem:`.
-    fn breakpoint(&self, body: &'a str) -> Parsed<(Spec<'a>, Option<&'a str>)> {
-        let (range, behind) = split_at_colon(body);
-        let (address, length) = match range.split_once('/') {
-            Some((address, length)) => (address, Some(length)),
-            None => (range, None),
-        };
-        let (access, letters) = match behind.map(|behind| (behind, split_at_colon(behind))) {
-            None => (ACCESS_READ_WRITE, None),
-            Some((_, (accesses, letters))) if accesses.starts_with(['r', 'w', 'x']) => {
-                (self.access(accesses)?, letters)
-            }
-            Some((letters, _)) => (ACCESS_READ_WRITE, Some(letters)),
-        };
-        let address = self.number(address)?;
-        let length = match length {
-            Some(digits) => match self.number(digits)? {
-                length @ 1..=LENGTH_MAX => length,
-                _ => return Err(self.error(digits, "a length of 1 to 8 bytes")),
-            },
-            None if access == ACCESS_EXECUTE => CODE_LENGTH,
-            None => DATA_LENGTH,
-        };
-        Ok((Spec::Breakpoint { address, length, access }, letters))
-    }
-
-    fn access(&self, letters: &str) -> Parsed<u32> {
-        let mut access = 0;
-        for (offset, letter) in letters.char_indices() {
-            let bit = ACCESSES.iter().find(|(known, _)| *known == letter).map(|(_, bit)| *bit);
-            match bit.filter(|bit| access & bit == 0) {
-                Some(bit) => access |= bit,
-                None => {
-                    let expected = "an access (r, w and x, each once)";
-                    return Err(self.error_at_first(&letters[offset..], expected));
-                }
-            }
-        }
-        Ok(access)
-    }
-
-    /// What follows `uprobe:` or `uretprobe:`.
-    fn uprobe(&self, body: &'a str, is_return: bool) -> Parsed<(Spec<'a>, Option<&'a str>)> {
-        let (path, behind) = split_at_colon(body);
-        if path.is_empty() {
-            return Err(self.error(path, "a file's path"));
-        }
-        let Some(behind) = behind else {
-            return Err(self.error(&path[path.len()..], "':SYMBOL' or ':OFFSET' behind the path"));
-        };
-        let (place, letters) = split_at_colon(behind);
-        Ok((Spec::Uprobe { path, place: self.place(place)?, is_return }, letters))
-    }
-
-    fn place(&self, text: &'a str) -> Parsed<Place<'a>> {
-        if text.starts_with(|first: char| first.is_ascii_digit()) {
-            return self.number(text).map(Place::FileOffset);
-        }
-        let (name, offset) = match text.rsplit_once('+') {
-            Some((name, offset)) => (name, self.number(offset)?),
-            None => (text, 0),
-        };
-        if name.is_empty() {
-            return Err(self.error(text, "a symbol, or an offset in the file"));
-        }
-        Ok(Place::Symbol { name, offset })
-    }
-
     /// `pmu`, and what follows its slash.
     fn sysfs(&self, pmu: &'a str, body: &'a str) -> Parsed<(Spec<'a>, Option<&'a str>)> {
-        let pmu = self.file_name(pmu, "a PMU's name")?;
-        let (terms, letters) = body.split_once('/').unwrap_or((body, ""));
-        let terms = terms.split(',').map(|term| self.term(term)).collect::<Parsed<_>>()?;
+        // `*` stands for any text; what is between the stars are parts of a name.
+        let parts = pmu.split('*').filter(|part| !part.is_empty() || !pmu.contains('*'));
+        for part in parts {
+            self.file_name(part, "a PMU's name")?;
+        }
+        let (terms, letters) = self.terms(body)?;
+        if terms.is_empty() {
+            return Err(self.error(&body[..0], "a term"));
+        }
+        Ok((Spec::Sysfs { pmu, terms }, letters))
+    }
+
+    /// The terms before the closing slash, none if there is nothing, and the letters behind it.
+    fn terms(&self, body: &'a str) -> Parsed<(Vec<Term<'a>>, Option<&'a str>)> {
+        let end = closing_slash(body).unwrap_or(body.len());
+        let (terms, letters) = (&body[..end], body.get(end + 1..).unwrap_or(""));
+        let terms = match terms.trim() {
+            "" => Vec::new(),
+            _ => split_unquoted(terms).map(|term| self.term(term)).collect::<Parsed<_>>()?,
+        };
         let letters = match letters.strip_prefix(':') {
             None if letters.is_empty() => None,
             behind_colon => Some(behind_colon.unwrap_or(letters)),
         };
-        Ok((Spec::Sysfs { pmu, terms }, letters))
+        Ok((terms, letters))
     }
 
     fn term(&self, term: &'a str) -> Parsed<Term<'a>> {
@@ -385,16 +475,12 @@ impl Item<'_> {
         for letter in before.chars() {
             new = new.replacen(letter, "", 1);
         }
-        let needs_colon = before.is_empty() && !matches!(self.spec, Spec::Sysfs { .. });
-        if needs_colon && !new.is_empty() {
-            self.text.push(':');
-        }
-        self.text.push_str(&new);
+        self.added = new;
     }
 }
 
 /// What is before and behind the first colon.
-fn split_at_colon(text: &str) -> (&str, Option<&str>) {
+pub(crate) fn split_at_colon(text: &str) -> (&str, Option<&str>) {
     match text.split_once(':') {
         Some((before, behind)) => (before, Some(behind)),
         None => (text, None),

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use perfmon_core::{Encoding, Refusal};
 
-use crate::names::{EVENTS, Found};
+use crate::description::Bits;
+use crate::found::{EVENTS, Found};
 use crate::syntax::{NOT_COUNTING, Term};
 use crate::{near, read};
 
@@ -25,30 +26,102 @@ const WORDS: [&str; 4] = ["config", "config1", "config2", "config3"];
 /// Greatest CPU number that a mask may hold; the kernel's own limit (`NR_CPUS`) is lower.
 const CPU_MAX: u32 = 65_535;
 
-/// Looks up `pmu/terms/`.
-pub(crate) fn find(devices: &Path, pmu: &str, terms: &[Term<'_>]) -> Result<Found, Refusal> {
+/// What a word that sysfs does not know as a term of the PMU may stand for elsewhere.
+pub(crate) type Elsewhere<'e> = dyn Fn(&Pmu<'_>, &str) -> Option<Result<Found, Refusal>> + 'e;
+
+/// Looks up `pmu/terms/`. A term without a value that the PMU does not have is looked up by `elsewhere`.
+pub(crate) fn find(
+    devices: &Path,
+    pmu: &str,
+    terms: &[Term<'_>],
+    elsewhere: &Elsewhere<'_>,
+) -> Result<Found, Refusal> {
     if let Some((_, hint)) = OWN_FORM.iter().find(|(name, _)| *name == pmu) {
         let why = format!("events of the PMU '{pmu}' can't be given by terms");
         return Err(Refusal::new(why).hint(hint));
     }
-    if let Some(term) = terms.iter().find(|term| NOT_COUNTING.contains(&term.name)) {
-        let why =
-            format!("the term '{}' says nothing about what is counted: not offered", term.name);
-        return Err(Refusal::new(why).hint("leave it out"));
-    }
+    refuse_not_counting(terms)?;
     let pmu = Pmu::open(devices, pmu)?;
     let mut registers = Registers::default();
-    let mut unit = EVENTS.to_owned();
+    let mut named = None;
+    let mut found = Found::new(Encoding { pmu_type: pmu.kind, ..Encoding::default() }, None);
     for setting in pmu.expand(terms)? {
         match setting {
-            Setting::Unit(of_alias) => unit = of_alias,
-            Setting::Term(name, value) => registers.set(&name, &pmu.field(&name)?, value)?,
+            Setting::Unit { scale, unit } => (found.scale, found.unit) = (scale, unit.into()),
+            Setting::Snapshot(alias) => return Err(pmu.is_level(&alias)),
+            Setting::Term(name, value, has_value) => match pmu.field(&name) {
+                Ok(field) => registers.set(&name, &field, value)?,
+                Err(refusal) if has_value || named.is_some() => return Err(refusal),
+                Err(refusal) => named = Some(elsewhere(&pmu, &name).ok_or(refusal)??),
+            },
         }
     }
+    if let Some(named) = named {
+        found = named;
+        let base = &found.encoding;
+        let words = [base.config, base.config1, base.config2, base.config3];
+        registers.add(words)?;
+    }
     let [config, config1, config2, config3] = registers.words;
-    let encoding =
-        Encoding { pmu_type: pmu.kind, config, config1, config2, config3, ..Encoding::default() };
-    Ok(Found { unit, cpus: pmu.cpus()?, ..Found::new(encoding, None) })
+    found.encoding = Encoding { config, config1, config2, config3, ..found.encoding };
+    found.cpus = pmu.cpus()?;
+    found.pmu = Some(pmu.name.to_owned());
+    Ok(found)
+}
+
+/// Refuses terms that are about something else than what is counted.
+pub(crate) fn refuse_not_counting(terms: &[Term<'_>]) -> Result<(), Refusal> {
+    match terms.iter().find(|term| NOT_COUNTING.contains(&term.name)) {
+        None => Ok(()),
+        Some(term) => {
+            let name = term.name;
+            let why = format!("the term '{name}' says nothing about what is counted: not offered");
+            Err(Refusal::new(why).hint("leave it out"))
+        }
+    }
+}
+
+/// The PMUs that `pattern` stands for: itself, all that fit its `*`, or those with a number behind it, such as
+/// `uncore_imc_0` for `uncore_imc`.
+pub(crate) fn instances(devices: &Path, pattern: &str) -> Vec<String> {
+    let is_glob = pattern.contains('*');
+    if !is_glob && (devices.join(pattern).is_dir() || pattern.is_empty()) {
+        return vec![pattern.to_owned()];
+    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let mut names = read::names_in(devices);
+    names.retain(|name| match is_glob {
+        true => fits(pattern, name),
+        false => name
+            .strip_prefix(pattern)
+            .is_some_and(|rest| is_number(rest.strip_prefix('_').unwrap_or(rest))),
+    });
+    // By number, not by letter: 2 before 10.
+    names.sort_by_key(|name| {
+        (name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned(), name.len(), name.clone())
+    });
+    if names.is_empty() { vec![pattern.to_owned()] } else { names }
+}
+
+/// Whether `name` is `pattern`, in which `*` stands for any text.
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    let mut is_open = false;
+    while let Some(part) = parts.next() {
+        is_open = true;
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    is_open || rest.is_empty()
 }
 
 /// A PMU's directory.
@@ -61,8 +134,14 @@ pub(crate) struct Pmu<'a> {
 
 /// What an alias or a term sets.
 enum Setting {
-    Term(String, u64),
-    Unit(String),
+    /// A field and its value, and whether the value was given.
+    Term(String, u64, bool),
+    Unit {
+        scale: f64,
+        unit: String,
+    },
+    /// The alias of this name is no count.
+    Snapshot(String),
 }
 
 impl<'a> Pmu<'a> {
@@ -93,7 +172,7 @@ impl<'a> Pmu<'a> {
                     "the format of term '{term}' of PMU '{pmu}' is unknown: '{format}'"
                 ))
             }),
-            (None, Some(word)) => Ok(Field { word, ranges: vec![(0, 63)] }),
+            (None, Some(word)) => Ok(Field { word, bits: Bits::all() }),
             (None, None) => Err(self.no_such_term(term)),
         }
     }
@@ -110,7 +189,7 @@ impl<'a> Pmu<'a> {
     }
 
     /// The names of the PMU's events. Names with a dot in them belong to another one (`NAME.scale`).
-    fn aliases(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn aliases(&self) -> impl Iterator<Item = String> {
         let names = read::names_in(&self.directory.join("events"));
         names.into_iter().filter(|name| !name.contains('.'))
     }
@@ -122,7 +201,11 @@ impl<'a> Pmu<'a> {
         let mut alias: Option<&str> = None;
         for term in terms {
             match self.alias(term)? {
-                None => settings.push(Setting::Term(term.name.to_owned(), term.value.unwrap_or(1))),
+                None => {
+                    let value = term.value.unwrap_or(1);
+                    let has_value = term.value.is_some();
+                    settings.push(Setting::Term(term.name.to_owned(), value, has_value));
+                }
                 Some(_) if alias.is_some() => {
                     let why = format!("two events of PMU '{}' in one", self.name);
                     return Err(Refusal::new(why).hint("separate them: pmu/a/,pmu/b/"));
@@ -176,33 +259,46 @@ impl<'a> Pmu<'a> {
                 Some(hex) => u64::from_str_radix(hex, 16),
                 None => value.parse(),
             };
-            settings.push(Setting::Term(name.to_owned(), value.map_err(|_| unknown())?));
+            settings.push(Setting::Term(name.to_owned(), value.map_err(|_| unknown())?, true));
         }
-        settings.extend(self.unit(alias)?.map(Setting::Unit));
+        let (scale, unit) = self.unit(alias)?;
+        settings.push(Setting::Unit { scale, unit });
+        if self.directory.join("events").join(format!("{alias}.snapshot")).exists() {
+            settings.push(Setting::Snapshot(alias.to_owned()));
+        }
         Ok(())
     }
 
-    /// `<scale> <unit>` of an alias that has either.
-    fn unit(&self, alias: &str) -> Result<Option<String>, Refusal> {
+    /// What one of the alias's count is: so many of which unit.
+    pub(crate) fn unit(&self, alias: &str) -> Result<(f64, String), Refusal> {
         let events = self.directory.join("events");
         let scale = read::text_if_any(&events.join(format!("{alias}.scale")))?;
         let unit = read::text_if_any(&events.join(format!("{alias}.unit")))?;
-        if let Some(scale) = &scale
-            && !scale.parse().is_ok_and(f64::is_finite)
-        {
-            return Err(Refusal::new(format!(
-                "the scale of event '{alias}' is no number: '{scale}'"
-            )));
-        }
-        if scale.is_none() && unit.is_none() {
-            return Ok(None);
-        }
-        let scale = scale.as_deref().unwrap_or("1");
-        Ok(Some(format!("{scale} {}", unit.as_deref().unwrap_or(EVENTS))))
+        let number = match &scale {
+            None => 1.0,
+            Some(scale) => {
+                scale.parse().ok().filter(|it: &f64| it.is_finite()).ok_or_else(|| {
+                    Refusal::new(format!("the scale of event '{alias}' is no number: '{scale}'"))
+                })?
+            }
+        };
+        Ok((number, unit.unwrap_or_else(|| EVENTS.to_owned())))
+    }
+
+    fn is_level(&self, alias: &str) -> Refusal {
+        let pmu = self.name;
+        let why =
+            format!("'{alias}' of PMU '{pmu}' is a level at one moment (a snapshot), no count");
+        Refusal::new(why).hint("choose another event")
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        self.name
     }
 
     /// The CPUs that the PMU names: `cpumask` of those for many CPUs, `cpus` of a core type.
-    fn cpus(&self) -> Result<Option<Vec<u32>>, Refusal> {
+    pub(crate) fn cpus(&self) -> Result<Option<Vec<u32>>, Refusal> {
         for file in ["cpumask", "cpus"] {
             if let Some(list) = read::text_if_any(&self.directory.join(file))? {
                 let cpus = cpu_list(&list).filter(|cpus| !cpus.is_empty());
@@ -215,7 +311,7 @@ impl<'a> Pmu<'a> {
 }
 
 /// CPU numbers and ranges such as `0,2-3`.
-fn cpu_list(list: &str) -> Option<Vec<u32>> {
+pub(crate) fn cpu_list(list: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for range in list.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -231,8 +327,7 @@ fn cpu_list(list: &str) -> Option<Vec<u32>> {
 /// Which bits of a config word a term is.
 pub(crate) struct Field {
     word: usize,
-    /// First and last bits, the lowest bits of the value first.
-    ranges: Vec<(u32, u32)>,
+    bits: Bits,
 }
 
 impl Field {
@@ -240,38 +335,8 @@ impl Field {
     fn parse(format: &str) -> Option<Self> {
         let (word, ranges) = format.split_once(':')?;
         let word = WORDS.iter().position(|name| *name == word)?;
-        let mut field = Self { word, ranges: Vec::new() };
-        for range in ranges.split(',') {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let range: (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-            if range.0 > range.1 || range.1 > 63 || field.mask() & mask(range) != 0 {
-                return None;
-            }
-            field.ranges.push(range);
-        }
-        Some(field)
+        Some(Self { word, bits: Bits::parse(ranges)? })
     }
-
-    /// The field's bits in its word.
-    fn mask(&self) -> u64 {
-        self.ranges.iter().fold(0, |bits, &range| bits | mask(range))
-    }
-
-    /// `value` spread over the field's bits; `None` if it has more.
-    fn spread(&self, mut value: u64) -> Option<u64> {
-        let mut bits = 0;
-        for &range in &self.ranges {
-            let (first, last) = range;
-            bits |= value << first & mask(range);
-            value = value.checked_shr(last - first + 1).unwrap_or(0);
-        }
-        (value == 0).then_some(bits)
-    }
-}
-
-/// Bits `first` to `last` of a word; both are at most 63, and in order.
-fn mask((first, last): (u32, u32)) -> u64 {
-    u64::MAX >> (63 - (last - first)) << first
 }
 
 /// The config words, and which bits of them are set already.
@@ -284,18 +349,31 @@ pub(crate) struct Registers {
 impl Registers {
     /// Puts `value` into a field.
     pub(crate) fn set(&mut self, term: &str, field: &Field, value: u64) -> Result<(), Refusal> {
-        let Some(bits) = field.spread(value) else {
-            let most = u64::MAX >> (64 - field.mask().count_ones());
+        let Some(bits) = field.bits.spread(value) else {
+            let most = field.bits.greatest();
             let why = format!("term '{term}' is at most {most:#x}, not {value:#x}");
             return Err(Refusal::new(why));
         };
-        if self.claimed[field.word] & field.mask() != 0 {
+        let mask = field.bits.mask();
+        if self.claimed[field.word] & mask != 0 {
             let why =
                 format!("term '{term}' shares bits of {} with another term", WORDS[field.word]);
             return Err(Refusal::new(why).hint("leave one of them out"));
         }
-        self.claimed[field.word] |= field.mask();
+        self.claimed[field.word] |= mask;
         self.words[field.word] |= bits;
+        Ok(())
+    }
+
+    /// Adds what an event sets, unless a term sets other bits in its place.
+    fn add(&mut self, words: [u64; 4]) -> Result<(), Refusal> {
+        for (word, bits) in words.into_iter().enumerate() {
+            if self.claimed[word] & bits != 0 {
+                let why = format!("a term shares bits of {} with the event", WORDS[word]);
+                return Err(Refusal::new(why).hint("leave it out"));
+            }
+            self.words[word] |= bits;
+        }
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use perfmon_core::{Encoding, Refusal};
 
 use crate::blind::Subject;
-use crate::names::Found;
+use crate::found::Found;
 use crate::{near, read};
 
 /// `PERF_TYPE_TRACEPOINT`.
@@ -29,6 +29,15 @@ pub(crate) fn find(mounts: &[PathBuf], group: &str, name: &str) -> Result<Found,
     Ok(Found::new(Encoding { pmu_type: TRACEPOINT, config, ..Encoding::default() }, subject))
 }
 
+/// Whether there is a tracepoint `group:name`. Where tracefs can't be read, any may be there.
+pub(crate) fn exists(mounts: &[PathBuf], group: &str, name: &str) -> bool {
+    let is_name = |text: &str| !text.is_empty() && !text.starts_with('.') && !text.contains('/');
+    match events_directory(mounts) {
+        Ok(events) => is_name(group) && is_name(name) && events.join(group).join(name).exists(),
+        Err(_) => false,
+    }
+}
+
 /// With whose registers the tracepoint is hit.
 fn subject(directory: &Path, group: &str) -> Subject {
     // The fields of a probe's record begin with the address that it was set on.
@@ -42,7 +51,7 @@ fn subject(directory: &Path, group: &str) -> Subject {
     }
 }
 
-fn events_directory(mounts: &[PathBuf]) -> Result<PathBuf, Refusal> {
+pub(crate) fn events_directory(mounts: &[PathBuf]) -> Result<PathBuf, Refusal> {
     for mount in mounts {
         let events = mount.join("events");
         match events.metadata() {

@@ -7,7 +7,7 @@ use std::path::Path;
 use perfmon_core::{Encoding, Refusal};
 
 use crate::blind::Subject;
-use crate::names::Found;
+use crate::found::Found;
 use crate::syntax::Place;
 use crate::sysfs::{Pmu, Registers};
 use crate::{elf, read};

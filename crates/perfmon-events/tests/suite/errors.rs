@@ -90,8 +90,7 @@ fn near_matches() {
         ("cylces", &["cycles"][..]),
         ("cylces:u", &["cycles"]),
         ("page-fault", &["page-faults"]),
-        ("Task-Clock", &["task-clock"]),
-        ("L1-dcache-loads-misses", &["L1-dcache-load-misses"]),
+        ("L1-dcache-lod-misses", &["L1-dcache-load-misses"]),
         ("L1-cache-loads", &["L1-dcache-loads", "L1-icache-loads"]),
         ("quite-something-else", &[]),
     ] {

@@ -3,10 +3,13 @@
 
 mod blind;
 mod defaults;
+mod descriptions;
 mod elf_file;
 mod errors;
 mod fixed;
 mod groups;
+mod machines;
+mod perf_strings;
 mod properties;
 mod sysfs;
 mod tracepoints;

@@ -49,19 +49,19 @@ fn aliases() {
 /// Check that scale, unit and CPUs of a PMU come with its events.
 #[test]
 fn units_and_cpus() {
-    for (text, unit, cpus) in [
-        ("uncore_imc_0/cas_count_read/", "6.103515625e-5 MiB", Some(vec![0, 18])),
-        ("uncore_imc_0/clockticks/", "events", Some(vec![0, 18])),
-        ("uncore_imc_0/event=4/", "events", Some(vec![0, 18])),
-        ("power/energy-pkg/", "2.3283064365386962890625e-10 Joules", Some(vec![0])),
-        ("power/no-scale/", "1 Joules", Some(vec![0])),
-        ("power/no-unit/", "0.5 events", Some(vec![0])),
-        ("cpu_atom/config=1/", "events", Some(vec![4, 5, 6, 7])),
-        ("cpu/event=1/", "events", None),
+    for (text, scale, unit, cpus) in [
+        ("uncore_imc_0/cas_count_read/", 6.103515625e-5, "MiB", Some(vec![0, 18])),
+        ("uncore_imc_0/clockticks/", 1.0, "events", Some(vec![0, 18])),
+        ("uncore_imc_0/event=4/", 1.0, "events", Some(vec![0, 18])),
+        ("power/energy-pkg/", 2.3283064365386963e-10, "Joules", Some(vec![0])),
+        ("power/no-scale/", 1.0, "Joules", Some(vec![0])),
+        ("power/no-unit/", 0.5, "events", Some(vec![0])),
+        ("cpu_atom/config=1/", 1.0, "events", Some(vec![4, 5, 6, 7])),
+        ("cpu/event=1/", 1.0, "events", None),
     ] {
         let event = event(text);
         assert!(event.encoding.is_ok(), "{text}");
-        assert_eq!((event.unit.as_str(), event.cpus), (unit, cpus), "{text}");
+        assert_eq!((event.scale, &*event.unit, event.cpus), (scale, unit, cpus), "{text}");
     }
 }
 
