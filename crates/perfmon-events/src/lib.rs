@@ -62,6 +62,7 @@ mod explain;
 mod found;
 mod generic;
 mod machine;
+pub mod metrics;
 mod modifiers;
 mod names;
 mod near;

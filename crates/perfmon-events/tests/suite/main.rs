@@ -9,6 +9,7 @@ mod errors;
 mod fixed;
 mod groups;
 mod machines;
+mod metrics;
 mod perf_strings;
 mod properties;
 mod sysfs;
