@@ -19,6 +19,7 @@ mod keep;
 mod permissions;
 mod proc_file;
 pub mod times;
+mod trial;
 
 pub use backend::{Linux, Loaded};
 pub use by_thread::{NotToldApart, ThreadReadings};
@@ -27,3 +28,4 @@ pub use perfmon_sys::{
     SpawnOptions, duplicate, send_signal,
 };
 pub use permissions::{Permissions, has_core_pmu};
+pub use trial::{Opened, Trial};

@@ -3,7 +3,6 @@
 //! A [`Session`] counts named events in a [`Scope`]: the calling thread, a command with all its
 //! descendants, running processes, CPUs, cgroups. What it says of each event is a [`Tally`]: a [`Count`]
 //! that is exact, estimated, not counted or unsupported, each with its reason, and the times behind it.
-//! Nothing is scaled silently, replaced by another event, or shown as 0 when it is unknown.
 //!
 //! ```
 //! use perfmon::{Scope, Session};
@@ -27,6 +26,7 @@
 
 mod counts;
 mod error;
+mod fit;
 mod measure;
 mod member;
 mod scope;
@@ -35,17 +35,21 @@ mod workload;
 
 pub use counts::{CountRow, Counts};
 pub use error::Error;
+pub use fit::{Fit, fit};
 pub use measure::measure;
 pub use member::Part;
 pub use perfmon_core::{
     Backend, Count, Encoding, Estimate, Group, Inherit, Privilege, Reading, Reason, Refusal,
     StartOn, Tally,
 };
-pub use perfmon_events::{Event, Names, ParseError, default_events};
+pub use perfmon_events::{
+    CpuId, Detail, Entry, Event, Explained, Explanation, Names, ParseError, PmuDescription, Source,
+    Step, Wanted, configuration_folders, default_events, description,
+};
 pub use perfmon_linux::times::CpuTimes;
 pub use perfmon_linux::{
-    Exit, Linux, Permissions, Signal, SignalFd, SignalInfo, SignalMask, cgroup, cpus, duplicate,
-    has_core_pmu, send_signal,
+    Exit, Linux, Opened, Permissions, Signal, SignalFd, SignalInfo, SignalMask, Trial, cgroup,
+    cpus, duplicate, has_core_pmu, send_signal,
 };
 pub use scope::Scope;
 pub use session::{Session, Snapshot};
