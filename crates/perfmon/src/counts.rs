@@ -16,8 +16,10 @@ pub struct Counts {
 pub struct CountRow<'a> {
     /// The event as it was typed.
     pub event: &'a str,
-    /// What is counted: `events`, or `ns`.
+    /// What is counted: `events`, `ns`, or a unit of the PMU's.
     pub unit: &'a str,
+    /// The count times this is in `unit`; 1 for all but some events of sysfs PMUs.
+    pub scale: f64,
     /// The count and the times behind it.
     pub tally: &'a Tally,
 }
@@ -43,6 +45,7 @@ impl Counts {
         self.events.iter().zip(&self.tallies).map(|(event, tally)| CountRow {
             event: &event.text,
             unit: &event.unit,
+            scale: event.scale,
             tally,
         })
     }
@@ -50,8 +53,12 @@ impl Counts {
 
 impl fmt::Display for CountRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { event, unit, tally } = self;
-        let unit = if *unit == "events" { String::new() } else { format!(" {unit}") };
+        let Self { event, unit, scale, tally } = self;
+        let unit = match (*unit, *scale == 1.0) {
+            ("events", true) => String::new(),
+            (unit, true) => format!(" {unit}"),
+            (unit, false) => format!(" × {scale} {unit}"),
+        };
         match &tally.count {
             Count::Exact(value) => write!(f, "{event}: {value}{unit}"),
             Count::Estimated(estimate) => write!(

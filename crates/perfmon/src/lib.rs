@@ -3,6 +3,7 @@
 //! A [`Session`] counts named events in a [`Scope`]: the calling thread, a command with all its
 //! descendants, running processes, CPUs, cgroups. What it says of each event is a [`Tally`]: a [`Count`]
 //! that is exact, estimated, not counted or unsupported, each with its reason, and the times behind it.
+//! Nothing is scaled silently, replaced by another event, or shown as 0 when it is unknown.
 //!
 //! ```
 //! use perfmon::{Scope, Session};

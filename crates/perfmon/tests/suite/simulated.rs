@@ -20,9 +20,12 @@ fn event(config: u64, group: Group) -> Event {
     let encoding = Encoding { config, ..Encoding::default() };
     Event {
         text: format!("e{config}"),
+        item: 0,
         group,
+        scale: 1.0,
         unit: "events".into(),
         cpus: None,
+        pmu: None,
         encoding: Ok(Arc::new(encoding)),
     }
 }

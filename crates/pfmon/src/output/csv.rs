@@ -3,7 +3,7 @@
 use crate::cmd::stat::results::{EventRow, Interval, StatResult};
 
 const COLUMNS: &str = "event,scope,comm,state,value,unit,enabled_ns,running_ns,coverage,stderr,interval95_low,\
-                       interval95_high,reason,mean,stddev,min,max";
+                       interval95_high,reason,mean,stddev,min,max,scale";
 
 /// One line an event, then one line a time. With intervals, the first column is the time, empty for totals.
 pub(crate) fn result(result: &StatResult, with_time: bool) -> String {
@@ -52,6 +52,7 @@ fn line(row: &EventRow) -> String {
         number(repeats.map(|repeats| repeats.stddev)),
         number(repeats.map(|repeats| repeats.min)),
         number(repeats.map(|repeats| repeats.max)),
+        row.scale.to_string(),
     ];
     fields.join(",")
 }

@@ -66,15 +66,23 @@ fn rows(text: &mut String, events: &[EventRow], prefix: &str, colour: bool) {
 }
 
 fn cells(row: &EventRow) -> Cells<'_> {
-    let (mut number, colour) = match row.value {
-        Some(value) if row.state == "estimated" => (format!("~{}", grouped(value)), YELLOW),
-        Some(value) => (grouped(value), ""),
+    let number = |value: u64| scaled(value, row.scale);
+    let (mut shown, colour) = match row.value {
+        Some(value) if row.state == "estimated" => (format!("~{}", number(value)), YELLOW),
+        Some(value) => (number(value), ""),
         None => (row.state.replace('_', " "), RED),
     };
     let mut remarks = Vec::new();
     if let Some(repeats) = &row.repeats {
-        number = format!("{:.1} ± {:.1}", repeats.mean, repeats.stddev);
-        remarks.push(format!("{} … {}", grouped(repeats.min), grouped(repeats.max)));
+        shown = match row.scale == 1.0 {
+            true => format!("{:.1} ± {:.1}", repeats.mean, repeats.stddev),
+            false => format!(
+                "{} ± {}",
+                decimal(repeats.mean * row.scale),
+                decimal(repeats.stddev * row.scale)
+            ),
+        };
+        remarks.push(format!("{} … {}", number(repeats.min), number(repeats.max)));
     }
     if row.state == "estimated" {
         remarks.push(format!("{:.2} % of the time counted", row.coverage * 100.0));
@@ -82,7 +90,7 @@ fn cells(row: &EventRow) -> Cells<'_> {
     remarks.extend(row.reason.as_deref().map(printable));
     Cells {
         scope: scope(row),
-        number,
+        number: shown,
         unit: if row.unit == "events" { "" } else { &row.unit },
         event: printable(&row.event),
         remark: remarks.join("; "),
@@ -96,6 +104,26 @@ fn scope(row: &EventRow) -> String {
     match &row.comm {
         Some(comm) => printable(&format!("{scope} {comm}")),
         None => printable(scope),
+    }
+}
+
+/// A count in its unit.
+fn scaled(value: u64, scale: f64) -> String {
+    // Exact as an integer where nothing is to be multiplied.
+    if scale == 1.0 { grouped(value) } else { decimal(value as f64 * scale) }
+}
+
+/// Six significant digits.
+fn decimal(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let magnitude = value.abs().log10().floor().clamp(-300.0, 300.0);
+    if (-4.0..15.0).contains(&magnitude) {
+        let decimals = (5.0 - magnitude).max(0.0);
+        format!("{value:.*}", decimals as usize)
+    } else {
+        format!("{value:.5e}")
     }
 }
 
@@ -136,6 +164,12 @@ mod tests {
         assert_eq!(grouped(1_000), "1,000");
         assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
         assert_eq!(seconds(Some(1_002_003_004)), "1.002003004 s");
+        assert_eq!(scaled(1_234, 1.0), "1,234");
+        assert_eq!(scaled(0, 0.5), "0");
+        assert_eq!(scaled(1_000_000_000, 2.3283064365386963e-10), "0.232831");
+        assert_eq!(scaled(123_456_789, 0.5), "61728394");
+        assert_eq!(scaled(1, 1e-12), "1.00000e-12");
+        assert_eq!(scaled(u64::MAX, 64.0), "1.18059e21");
     }
 
     /// Check that rows are aligned, that colour is only what it is for, and that names can't move the cursor.

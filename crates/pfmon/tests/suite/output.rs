@@ -3,7 +3,7 @@ use std::process::{Command, Stdio};
 use crate::helper::{Directory, WRITES, can_count, json, run, skipped, stat, workload};
 
 const COLUMNS: &str = "event,scope,comm,state,value,unit,enabled_ns,running_ns,coverage,stderr,interval95_low,\
-                       interval95_high,reason,mean,stddev,min,max";
+                       interval95_high,reason,mean,stddev,min,max,scale";
 
 /// Check that results go to the file named, and nothing to standard error.
 #[test]

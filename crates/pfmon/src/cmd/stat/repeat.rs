@@ -102,6 +102,7 @@ mod tests {
             state,
             value,
             unit: "events".into(),
+            scale: 1.0,
             enabled_ns: 10,
             running_ns: 10,
             coverage: 1.0,

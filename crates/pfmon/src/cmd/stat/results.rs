@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use perfmon::{Count, Part, Session, Snapshot, Tally};
+use perfmon::{Count, Event, Part, Session, Snapshot, Tally};
 use serde::Serialize;
 
 use crate::args::Stat;
@@ -40,6 +40,8 @@ pub(crate) struct EventRow {
     pub(crate) state: &'static str,
     pub(crate) value: Option<u64>,
     pub(crate) unit: String,
+    /// One count is so many units.
+    pub(crate) scale: f64,
     pub(crate) enabled_ns: u64,
     pub(crate) running_ns: u64,
     pub(crate) coverage: f64,
@@ -66,7 +68,7 @@ pub(crate) fn rows(session: &Session, args: &Stat, snapshot: Option<&Snapshot>) 
     let mut rows = Vec::new();
     for (number, event) in session.events().iter().enumerate() {
         let row = |scope, tally: &Tally| {
-            EventRow::new(event.text.clone(), event.unit.clone(), scope, tally)
+            EventRow::new(event, scope, tally)
         };
         let sums = split(args, session.parts(number, snapshot));
         if sums.is_empty() {
@@ -117,7 +119,7 @@ fn split(args: &Stat, parts: Vec<(Part, Tally)>) -> Vec<Sum> {
 }
 
 impl EventRow {
-    fn new(event: String, unit: String, scope: Option<String>, tally: &Tally) -> Self {
+    fn new(event: &Event, scope: Option<String>, tally: &Tally) -> Self {
         let (state, stderr, interval95) = match &tally.count {
             Count::Exact(_) => ("exact", None, None),
             Count::Estimated(estimate) => ("estimated", estimate.stderr, estimate.interval95),
@@ -125,12 +127,13 @@ impl EventRow {
             Count::Unsupported(_) => ("unsupported", None, None),
         };
         Self {
-            event,
+            event: event.text.clone(),
             scope,
             comm: None,
             state,
             value: tally.count.value(),
-            unit,
+            unit: event.unit.to_string(),
+            scale: event.scale,
             enabled_ns: tally.enabled_ns,
             running_ns: tally.running_ns,
             coverage: tally.coverage(),
@@ -150,6 +153,7 @@ impl EventRow {
             state: if value.is_some() { "exact" } else { "not_counted" },
             value,
             unit: "ns".into(),
+            scale: 1.0,
             enabled_ns: 0,
             running_ns: 0,
             coverage: if value.is_some() { 1.0 } else { 0.0 },
