@@ -39,9 +39,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             |part: &str| format!("include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{stem}.{part}\"))");
         writeln!(
             list,
-            "    BuiltIn {{ file: \"pmu/{name}\", identity: {}, tables: {} }},",
+            "    BuiltIn {{ file: \"pmu/{name}\", identity: {}, tables: {}, has_events: {} }},",
             include("identity"),
-            include("tables")
+            include("tables"),
+            !tables.events.is_empty()
         )?;
     }
     list.push(']');

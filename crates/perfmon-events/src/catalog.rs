@@ -150,8 +150,8 @@ impl Names {
 
     fn list_sysfs(&self, wanted: &Wanted, visit: &mut dyn FnMut(Entry<'_>)) {
         let devices = self.devices();
-        for name in read::names_in(&devices).into_iter().filter(|name| wanted.has_pmu([name])) {
-            let Ok(pmu) = sysfs::Pmu::open(&devices, &name) else { continue };
+        for name in read::names_in(devices).into_iter().filter(|name| wanted.has_pmu([name])) {
+            let Ok(pmu) = sysfs::Pmu::open(devices, &name) else { continue };
             for alias in pmu.aliases() {
                 let events = devices.join(&name).join("events");
                 let mut about = read::text(&events.join(&alias)).unwrap_or_default();

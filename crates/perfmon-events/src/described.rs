@@ -122,7 +122,7 @@ impl<'t> Described<'t> {
         named.chain(default)
     }
 
-    /// The fields of the layout and their values. A modifier goes before a mask's own value.
+    /// The fields of the layout and their values.
     pub(crate) fn fields(&self) -> Result<Vec<(&'t Field, u64)>, Refusal> {
         let mut masks = self.masks_in_force().peekable();
         if masks.peek().is_none() && !self.event.masks.is_empty() {
@@ -136,12 +136,82 @@ impl<'t> Described<'t> {
             }
         }
         for &(field, value) in &self.settings {
-            values.retain(|&(other, _)| other != field);
-            values.push((field, value));
+            self.check_setting(field, value, &values)?;
+            if !values.iter().any(|&(other, _)| other == field) {
+                values.push((field, value));
+            }
+        }
+        for &(field, value) in self.masks_in_force().flat_map(|mask| &mask.preset) {
+            if !values.iter().any(|&(other, _)| other == field) {
+                values.push((field, value));
+            }
         }
         values.sort_unstable();
         let known = |&(field, value): &(u16, u64)| Some((self.layout_field(field)?, value));
         Ok(values.iter().filter_map(known).collect())
+    }
+
+    /// Refuses a modifier that contradicts `values`, what the event and its masks set, or that nothing would heed.
+    fn check_setting(&self, field: u16, value: u64, values: &[(u16, u64)]) -> Result<(), Refusal> {
+        let own = self.tables.modifiers.iter().find(|own| own.field == field);
+        let modifier = own.map_or("", |own| own.name.as_str());
+        let name = self.name_with_masks();
+        match values.iter().find(|(other, _)| *other == field) {
+            Some((_, set)) if *set == value => return Ok(()),
+            Some((_, set)) => {
+                let why = format!("'{name}' is defined by {modifier}={set}, not {value}");
+                return Err(Refusal::new(why).hint(format!("leave '{modifier}' out")));
+            }
+            None => {}
+        }
+        if value == 0 {
+            return Ok(());
+        }
+        let mut presets = self.masks_in_force().flat_map(|mask| &mask.preset);
+        if self.shares_place(field) && !presets.any(|&(other, _)| other == field) {
+            return Err(Refusal::new(format!("modifier '{modifier}' has no meaning for '{name}'")));
+        }
+        let counters = self.counters();
+        let heeds = |pmd: &u16| self.heeds(*pmd, field);
+        if !counters.is_empty() && !counters.iter().any(heeds) {
+            return Err(Refusal::new(format!(
+                "only a fixed counter counts '{name}', and it does not know modifier '{modifier}'"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether other fields mean the same bits of the perf event for other events.
+    fn shares_place(&self, field: u16) -> bool {
+        let Some(own) = self.layout_field(field) else { return false };
+        let Place::Config(word, bits) = &own.place else { return false };
+        let fields = self.layout().map_or(&[][..], |layout| &layout.fields);
+        fields.iter().any(|other| {
+            let is_same_word = |there: u8| there == *word && other.name != own.name;
+            matches!(&other.place, Place::Config(there, others)
+                if is_same_word(*there) && others.mask() & bits.mask() != 0)
+        })
+    }
+
+    /// Whether data register `pmd` does what a field says: fixed ones know only the fields of their own.
+    fn heeds(&self, pmd: u16, field: u16) -> bool {
+        let Some(pmd) = self.tables.pmds.get(&pmd).filter(|pmd| pmd.fixed.is_some()) else {
+            return true;
+        };
+        let pmcs = pmd.pmcs.iter().filter_map(|pmc| self.tables.pmcs.get(pmc)?.layout);
+        let mut layouts = pmcs.filter_map(|it| self.tables.layouts.get(usize::from(it)));
+        let own = self.layout_field(field);
+        layouts.any(|layout| {
+            let there = own.and_then(|own| layout.field(&own.name));
+            let there = there.and_then(|there| layout.fields.get(usize::from(there)));
+            there.is_some_and(|there| matches!(there.place, Place::Config(..)))
+        })
+    }
+
+    /// Its name and the masks that are named.
+    fn name_with_masks(&self) -> String {
+        let masks = self.masks.iter().map(|mask| mask.name.as_str());
+        std::iter::once(self.event.name.as_str()).chain(masks).collect::<Vec<_>>().join(":")
     }
 
     fn needs_mask(&self) -> Refusal {
@@ -154,13 +224,24 @@ impl<'t> Described<'t> {
     /// The config words; the PMU's type and what modifiers decide are not in it.
     pub(crate) fn encoding(&self) -> Result<Encoding, Refusal> {
         let mut words = [0; 4];
-        for (field, value) in self.fields()? {
+        let mut put = |field: &Field, value: u64| {
             if let Place::Config(word, bits) = &field.place {
                 let spread = bits.spread(value).ok_or_else(|| {
                     let (name, most) = (&field.name, bits.greatest());
                     Refusal::new(format!("field '{name}' is at most {most:#x}, not {value:#x}"))
                 })?;
                 words[usize::from(*word)] |= spread;
+            }
+            Ok(())
+        };
+        if self.event.masks.is_empty() && self.settings.is_empty() {
+            // The shortest way for most events: there is nothing to put together.
+            for &(field, value) in &self.event.set {
+                self.layout_field(field).map_or(Ok(()), |field| put(field, value))?;
+            }
+        } else {
+            for (field, value) in self.fields()? {
+                put(field, value)?;
             }
         }
         let [config, config1, config2, config3] = words;
@@ -170,9 +251,12 @@ impl<'t> Described<'t> {
     /// The data registers that can count it.
     pub(crate) fn counters(&self) -> Vec<u16> {
         let place = self.tables.events.iter().position(|event| std::ptr::eq(event, self.event));
-        let general = |pmd: u16| match self.event.counters.is_empty() {
-            true => self.tables.pmds[&pmd].fixed.is_none(),
-            false => self.event.counters.contains(&pmd),
+        let masks = || self.masks_in_force().map(|mask| &mask.counters);
+        let of_masks = masks().any(|counters| !counters.is_empty());
+        let general = |pmd: u16| match (of_masks, self.event.counters.is_empty()) {
+            (true, _) => masks().all(|counters| counters.is_empty() || counters.contains(&pmd)),
+            (false, true) => self.tables.pmds[&pmd].fixed.is_none(),
+            (false, false) => self.event.counters.contains(&pmd),
         };
         let pmds = self.tables.pmds.iter().filter(|(_, pmd)| pmd.unsupported.is_none());
         pmds.filter(|(index, pmd)| {

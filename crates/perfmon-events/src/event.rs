@@ -5,8 +5,8 @@ use perfmon_core::{Encoding, Group, Refusal};
 
 use crate::explain::Explained;
 use crate::found::EVENTS;
+use crate::hit::Hit;
 use crate::modifiers::Modifiers;
-use crate::resolve::Hit;
 use crate::syntax::{Item, Spec};
 
 /// An event, ready to be counted or refused.
@@ -83,7 +83,10 @@ impl Written {
         let detail = found.as_mut().ok().and_then(|found| found.detail.take());
         let (scale, unit, cpus, pmu) = match &mut found {
             Ok(found) => {
-                (found.scale, std::mem::take(&mut found.unit), found.cpus.take(), found.pmu.take())
+                let device = found.device.take();
+                let cpus = device.as_ref().and_then(|device| device.cpus.clone());
+                let pmu = device.map(|device| device.name.clone());
+                (found.scale, std::mem::take(&mut found.unit), cpus, pmu)
             }
             Err(_) => (1.0, Cow::Borrowed(EVENTS), None, None),
         };

@@ -1,10 +1,12 @@
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use perfmon_core::{Encoding, Privilege, Refusal};
 
 use crate::blind::{self, Subject};
 use crate::explain::Detail;
 use crate::modifiers::Modifiers;
+use crate::names::Device;
 
 /// Unit of events that are counted one by one.
 pub(crate) const EVENTS: &str = "events";
@@ -17,9 +19,8 @@ pub(crate) struct Found {
     /// One count is so many units.
     pub(crate) scale: f64,
     pub(crate) unit: Cow<'static, str>,
-    pub(crate) cpus: Option<Vec<u32>>,
     /// The PMU, if sysfs names it.
-    pub(crate) pmu: Option<String>,
+    pub(crate) device: Option<Arc<Device>>,
     /// Which rows of the blind table may apply.
     pub(crate) subject: Option<Subject>,
     /// What an explanation shows beside; only if one is asked for.
@@ -32,8 +33,7 @@ impl Found {
             encoding,
             scale: 1.0,
             unit: Cow::Borrowed(EVENTS),
-            cpus: None,
-            pmu: None,
+            device: None,
             subject: subject.into(),
             detail: None,
         }

@@ -73,6 +73,9 @@ pub(crate) fn find(name: &str) -> Option<Generic> {
 /// `config` of a cache event, such as `L1-dcache-load-misses`: a cache, then an operation (a load if none
 /// is named), then a result (all accesses if none is named).
 fn cache_event(name: &str) -> Option<u64> {
+    if !name.as_bytes().contains(&b'-') {
+        return None;
+    }
     let (rest, id, operations) = CACHES.iter().find_map(|&(names, id, operations)| {
         let rest = names.iter().find_map(|cache| name.strip_prefix(cache)?.strip_prefix('-'))?;
         Some((rest, id, operations))

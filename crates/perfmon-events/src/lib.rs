@@ -34,7 +34,7 @@
 //! | `u`, `k`, `h` | count in user mode, in the kernel, in the hypervisor, and not at the levels left out |
 //! | `I` | not while the CPU is idle |
 //! | `G`, `H` | count in guests, on the host, and not where left out |
-//! | `p` | how precise the instruction address of a sample is to be (`precise_ip`) |
+//! | `p` | how precise the instruction address of a sample is to be (`precise_ip`); a group's adds to an event's |
 //! | `D` | always on the PMU, or in error (`pinned`); in a group, the first event's |
 //! | `e` | alone on the PMU (`exclusive`); in a group, the first event's |
 //!
@@ -61,6 +61,7 @@ mod event;
 mod explain;
 mod found;
 mod generic;
+mod hit;
 mod machine;
 pub mod metrics;
 mod modifiers;

@@ -10,9 +10,10 @@ use crate::error::ParseError;
 use crate::event::{Event, Written};
 use crate::explain::{Explained, Explanation, Source};
 use crate::found::Found;
+use crate::hit::{Hit, Hits};
 use crate::machine::{self, CpuId};
 use crate::registry::{PmuDescription, Registry};
-use crate::resolve::{Hit, Lookup};
+use crate::resolve::Lookup;
 use crate::syntax::{self, Item, Spec};
 use crate::vendor::{VendorEvent, VendorEvents};
 use crate::{generic, read, registry, sysfs, tracepoint, uprobe};
@@ -29,6 +30,8 @@ const BREAKPOINT: u32 = 5;
 #[derive(Debug)]
 pub struct Names {
     sysfs: PathBuf,
+    /// Where sysfs has its PMUs.
+    devices: PathBuf,
     /// Where tracefs may be mounted, the first choice first.
     tracefs: Vec<PathBuf>,
     proc: PathBuf,
@@ -39,7 +42,7 @@ pub struct Names {
     registry: OnceLock<Registry>,
     cpus: OnceLock<Vec<CpuId>>,
     active: OnceLock<Vec<Active>>,
-    core_pmus: OnceLock<Vec<Device>>,
+    core_pmus: OnceLock<Vec<Arc<Device>>>,
     vendor: OnceLock<Vec<Result<VendorEvents, Refusal>>>,
 }
 
@@ -57,7 +60,7 @@ pub(crate) struct Device {
 #[derive(Debug)]
 pub(crate) struct Active {
     pub(crate) description: Arc<PmuDescription>,
-    pub(crate) devices: Vec<Device>,
+    pub(crate) devices: Vec<Arc<Device>>,
 }
 
 impl Active {
@@ -90,6 +93,7 @@ impl Names {
 
     fn elsewhere(sysfs: PathBuf, proc: PathBuf) -> Self {
         Self {
+            devices: sysfs.join("bus/event_source/devices"),
             sysfs,
             tracefs: Vec::new(),
             proc,
@@ -162,11 +166,11 @@ impl Names {
     /// events, or a name for events of several PMUs, gives the first one.
     pub fn encoding(&self, event: &str) -> Result<Result<Encoding, Refusal>, ParseError> {
         let lookup = Lookup::new(self);
-        let item = syntax::first(event, &lookup)?;
-        let (modifiers, claims) = (item.modifiers, item.claims_leadership);
-        let hit = self.hits(item.spec, &lookup).into_iter().next();
-        let found = hit.map_or_else(|| Err(Refusal::new("it names no event")), |hit| hit.found);
-        Ok(found.and_then(|found| found.encode(modifiers, claims)))
+        let (spec, modifiers) = syntax::first(event, &lookup)?;
+        Ok(match self.hits(spec, &lookup).first() {
+            Some(hit) => hit.found.and_then(|found| found.encode(modifiers, false)),
+            None => Err(Refusal::new("it names no event")),
+        })
     }
 
     fn resolve(&self, list: &str, lookup: &Lookup<'_>) -> Result<Vec<Explained>, ParseError> {
@@ -204,11 +208,12 @@ impl Names {
             let hits = self.hits(spec, lookup);
             members.extend(hits.into_iter().map(|hit| (written.clone(), hit)));
         }
-        let mut pmus: Vec<Option<String>> = Vec::new();
+        let mut pmus: Vec<String> = Vec::new();
         for (_, hit) in &members {
-            let pmu = hit.pmu();
-            if hit.text.is_some() && !pmus.contains(&pmu) {
-                pmus.push(pmu);
+            if let Some(pmu) = hit.pmu().filter(|_| hit.text.is_some())
+                && !pmus.iter().any(|other| other == pmu)
+            {
+                pmus.push(pmu.to_owned());
             }
         }
         if !is_group || pmus.len() < 2 {
@@ -218,8 +223,11 @@ impl Names {
         }
         for (place, pmu) in pmus.iter().enumerate() {
             let group = next_group(is_group, groups);
-            let here = |hit: &Hit| hit.text.is_some() && hit.pmu() == *pmu;
-            let is_member = |hit: &Hit| here(hit) || place == 0 && hit.text.is_none();
+            let is_member =
+                |hit: &Hit| match hit.pmu().filter(|pmu| pmus.iter().any(|it| it == pmu)) {
+                    Some(own) => own == pmu,
+                    None => place == 0,
+                };
             let mut is_first = true;
             let (chosen, rest): (Vec<_>, Vec<_>) =
                 members.into_iter().partition(|(_, hit)| is_member(hit));
@@ -234,49 +242,43 @@ impl Names {
     }
 
     /// The events that an item stands for: one, unless it names several PMUs.
-    fn hits(&self, spec: Spec<'_>, lookup: &Lookup<'_>) -> Vec<Hit> {
-        let devices = self.devices();
-        let one = |found| vec![Hit { text: None, found }];
+    fn hits(&self, spec: Spec<'_>, lookup: &Lookup<'_>) -> Hits {
         match spec {
             Spec::Word(hits) => hits,
             Spec::Raw(config) => self.raw(config, lookup),
             Spec::Numeric { pmu_type, config } => {
                 lookup.note(Source::Form, true, || "a PMU's number and config".into());
-                one(numeric(pmu_type, config))
+                Hits::one(numeric(pmu_type, config))
             }
             Spec::Breakpoint { address, length, access } => {
                 lookup.note(Source::Form, true, || "a breakpoint".into());
-                one(Ok(breakpoint(address, length, access)))
+                Hits::one(Ok(breakpoint(address, length, access)))
             }
             Spec::Sysfs { pmu, terms } => lookup.sysfs(pmu, &terms),
             Spec::Tracepoint { group, name } => {
                 let found = tracepoint::find(&self.tracefs, group, name);
                 lookup.note(Source::Tracefs, found.is_ok(), || format!("{group}:{name}"));
-                one(found)
+                Hits::one(found)
             }
             Spec::Uprobe { path, place, is_return } => {
                 lookup.note(Source::Form, true, || "a probe of user code".into());
-                one(uprobe::find(&devices, path, &place, is_return))
+                Hits::one(uprobe::find(self.devices(), path, &place, is_return))
             }
         }
     }
 
     /// A raw event, on each core PMU.
-    fn raw(&self, config: u64, lookup: &Lookup<'_>) -> Vec<Hit> {
+    fn raw(&self, config: u64, lookup: &Lookup<'_>) -> Hits {
         lookup.note(Source::Form, true, || "a raw event of the core PMU".into());
         let event =
             |pmu_type| Found::new(Encoding { pmu_type, config, ..Encoding::default() }, None);
         match self.core_pmus() {
-            [] | [_] => vec![Hit { text: None, found: Ok(event(RAW)) }],
+            [] | [_] => Hits::one(Ok(event(RAW))),
             several => several
                 .iter()
                 .map(|pmu| Hit {
                     text: Some(format!("{}/config={config:#x}/", pmu.name)),
-                    found: Ok(Found {
-                        cpus: pmu.cpus.clone(),
-                        pmu: Some(pmu.name.clone()),
-                        ..event(pmu.pmu_type)
-                    }),
+                    found: Ok(Found { device: Some(pmu.clone()), ..event(pmu.pmu_type) }),
                 })
                 .collect(),
         }
@@ -298,8 +300,8 @@ impl Names {
     }
 
     /// Where sysfs has its PMUs.
-    pub(crate) fn devices(&self) -> PathBuf {
-        self.sysfs.join("bus/event_source/devices")
+    pub(crate) fn devices(&self) -> &Path {
+        &self.devices
     }
 
     pub(crate) fn tracefs(&self) -> &[PathBuf] {
@@ -318,6 +320,13 @@ impl Names {
     /// The description called `name`, or that goes by it.
     pub fn description(&self, name: &str) -> Option<&PmuDescription> {
         self.registry().find(name).map(|it| &**it)
+    }
+
+    /// The names of descriptions nearest to `name`, all equally near.
+    pub fn near_descriptions(&self, name: &str) -> Vec<String> {
+        let identities = self.descriptions().map(PmuDescription::identity);
+        let names = identities.flat_map(|it| std::iter::once(&it.name).chain(&it.also));
+        crate::near::matches(name, names)
     }
 
     /// The PMUs of this machine that `description` is about, by their names in sysfs; `None` if it does
@@ -360,35 +369,32 @@ impl Names {
     }
 
     /// The PMUs whose names fit `pattern`.
-    fn devices_like(&self, pattern: &str) -> Vec<Device> {
+    fn devices_like(&self, pattern: &str) -> Vec<Arc<Device>> {
         let names = match pattern.contains('*') {
-            true => sysfs::instances(&self.devices(), pattern),
+            true => sysfs::instances(self.devices(), pattern),
             false => vec![pattern.to_owned()],
         };
-        names.iter().filter_map(|name| self.device(name)).collect()
+        names.iter().filter_map(|name| self.device(name)).map(Arc::new).collect()
     }
 
     fn device(&self, name: &str) -> Option<Device> {
-        let devices = self.devices();
-        let pmu = sysfs::Pmu::open(&devices, name).ok()?;
-        let cpus = pmu.cpus().ok()?;
-        Some(Device { name: name.to_owned(), pmu_type: pmu.kind, cpus, is_only: true })
+        sysfs::Pmu::open(self.devices(), name).ok()?.device().ok()
     }
 
     /// The PMUs that count what CPUs do: one for each type of core.
-    pub(crate) fn core_pmus(&self) -> &[Device] {
+    pub(crate) fn core_pmus(&self) -> &[Arc<Device>] {
         self.core_pmus.get_or_init(|| {
             if let Some(cpu) = self.device("cpu") {
-                return vec![cpu];
+                return vec![Arc::new(cpu)];
             }
             let devices = self.devices();
             let is_core = |name: &&String| devices.join(name).join("cpus").is_file();
-            let names = read::names_in(&devices);
+            let names = read::names_in(devices);
             let mut core: Vec<Device> =
                 names.iter().filter(is_core).filter_map(|name| self.device(name)).collect();
             let is_only = core.len() == 1;
             core.iter_mut().for_each(|device| device.is_only = is_only);
-            core
+            core.into_iter().map(Arc::new).collect()
         })
     }
 

@@ -16,6 +16,7 @@ struct BuiltIn {
     file: &'static str,
     identity: &'static [u8],
     tables: &'static [u8],
+    has_events: bool,
 }
 
 /// What the build script made of `pmu/`.
@@ -34,6 +35,7 @@ pub struct PmuDescription {
     /// The file that it was read from.
     file: PathBuf,
     is_built_in: bool,
+    has_events: bool,
     /// Read when they are first needed, if built in.
     tables: OnceLock<Tables>,
     stored: &'static [u8],
@@ -61,14 +63,26 @@ impl PmuDescription {
             let why = "is called like one of the kernel's generic events, which mean the same on every machine";
             return Err(DescriptionError { file, line, field, why: why.into() });
         }
-        let tables = OnceLock::from(tables);
-        Ok(Self { identity, file: path.to_owned(), is_built_in: false, tables, stored: &[] })
+        Ok(Self {
+            identity,
+            file: path.to_owned(),
+            is_built_in: false,
+            has_events: !tables.events.is_empty(),
+            tables: OnceLock::from(tables),
+            stored: &[],
+        })
     }
 
     fn built_in(built_in: &BuiltIn) -> Option<Self> {
         let identity = postcard::from_bytes(built_in.identity).ok()?;
-        let (file, stored) = (built_in.file.into(), built_in.tables);
-        Some(Self { identity, file, is_built_in: true, tables: OnceLock::new(), stored })
+        Some(Self {
+            identity,
+            file: built_in.file.into(),
+            is_built_in: true,
+            has_events: built_in.has_events,
+            tables: OnceLock::new(),
+            stored: built_in.tables,
+        })
     }
 
     /// What it is, and which machine it fits.
@@ -100,7 +114,7 @@ impl PmuDescription {
 
     /// Whether it has events, and not registers alone.
     pub fn has_events(&self) -> bool {
-        !self.tables().events.is_empty()
+        self.has_events
     }
 
     /// The perf event that data register `pmd` counts while its control register holds `value`; `None` if

@@ -12,6 +12,7 @@ use crate::description::{EventEntry, Tables};
 use crate::explain::{Detail, Source, Step};
 use crate::found::Found;
 use crate::generic::{self, Generic};
+use crate::hit::{End, Hit, Hits, Word};
 use crate::modifiers::Modifiers;
 use crate::names::{Active, Device, Names};
 use crate::registry::{self, PmuDescription};
@@ -23,41 +24,6 @@ use crate::vendor::VendorEvent;
 pub(crate) struct Lookup<'n> {
     pub(crate) names: &'n Names,
     trail: Option<RefCell<Vec<Step>>>,
-}
-
-/// One of the events that a name stands for; there is more than one where the machine has several PMUs
-/// of a kind.
-#[derive(Debug)]
-pub(crate) struct Hit {
-    /// How to write this event alone, without letters; `None` if the text as typed does.
-    pub(crate) text: Option<String>,
-    pub(crate) found: Result<Found, Refusal>,
-}
-
-impl Hit {
-    /// The PMU that it is of, if sysfs names it.
-    pub(crate) fn pmu(&self) -> Option<String> {
-        self.found.as_ref().ok()?.pmu.clone()
-    }
-}
-
-/// What a word stands for, and what is left of its text.
-pub(crate) struct Word<'a> {
-    pub(crate) hits: Vec<Hit>,
-    pub(crate) end: End<'a>,
-}
-
-/// What stands behind a name.
-pub(crate) enum End<'a> {
-    /// Letters that are still to be read.
-    Letters(Option<&'a str>),
-    Read(Modifiers),
-}
-
-impl<'a> Word<'a> {
-    fn one(found: Result<Found, Refusal>, letters: Option<&'a str>) -> Self {
-        Self { hits: vec![Hit { text: None, found }], end: End::Letters(letters) }
-    }
 }
 
 impl<'n> Lookup<'n> {
@@ -86,10 +52,10 @@ impl<'n> Lookup<'n> {
 
     /// The event of the plain word at the start of `text`; `None` if no source before tracefs has it.
     pub(crate) fn word<'a>(&self, text: &'a str) -> Result<Option<Word<'a>>, BadPart<'a>> {
-        if let Some((pmu, event)) = text.split_once("::") {
-            return self.qualified(text, pmu, event).map(Some);
-        }
         let (word, behind) = split_at_colon(text);
+        if let Some(event) = behind.and_then(|behind| behind.strip_prefix(':')) {
+            return self.qualified(text, word, event).map(Some);
+        }
         if let Some(word) = self.kernel_word(word, behind) {
             return Ok(Some(word));
         }
@@ -113,7 +79,7 @@ impl<'n> Lookup<'n> {
                 detail: self.detail(|| Detail::of(&described, None)),
                 ..Found::of_kernel(SOFTWARE, encoding.config)
             });
-            return Some(Word::one(found, behind));
+            return Some(Word { hits: Hits::one(found), end: End::Letters(behind) });
         }
         let generic = generic::find(word)?;
         self.note(Source::Description, false, || {
@@ -123,7 +89,7 @@ impl<'n> Lookup<'n> {
             format!("perf_event_attr type {}, config {:#x}", generic.pmu_type, generic.config)
         });
         let hits = match self.names.core_pmus() {
-            [] | [_] => vec![Hit { text: None, found: Ok(of_generic(generic, None)) }],
+            [] | [_] => Hits::one(Ok(of_generic(generic, None))),
             several => several.iter().map(|pmu| of_core_type(word, generic, pmu)).collect(),
         };
         Some(Word { hits, end: End::Letters(behind) })
@@ -132,24 +98,24 @@ impl<'n> Lookup<'n> {
     /// An event of the descriptions of this machine.
     fn described<'a>(&self, text: &'a str) -> Result<Option<Word<'a>>, BadPart<'a>> {
         for is_architectural in [false, true] {
-            let mut hits = Vec::new();
+            let mut hits = Hits::default();
             let mut modifiers = Modifiers::default();
-            let active = self.names.active();
-            for active in active.iter().filter(|it| it.is_architectural() == is_architectural) {
+            let active = self.names.active().iter();
+            let active = active.filter(|it| it.is_architectural() == is_architectural);
+            let has_several = active.clone().map(|it| it.devices.len()).sum::<usize>() > 1;
+            for active in active {
                 let tables = active.description.tables();
                 let Some((event, parts)) = event_of(tables, text) else { continue };
                 let mut described = Described::new(tables, event);
                 parts.map_or(Ok(()), |parts| described.add_parts(parts))?;
                 modifiers = described.modifiers;
-                let name = active.description.identity().name.as_str();
                 self.note(Source::Description, true, || origin(&active.description));
-                let text = format!("{name}::{text}");
-                hits.extend(self.on_devices(active, &described, &text));
-            }
-            if let [one] = hits.as_mut_slice() {
-                one.text = None;
+                let name = active.description.identity().name.as_str();
+                let text = has_several.then(|| format!("{name}::{text}"));
+                self.on_devices(active, &described, text.as_deref(), &mut hits);
             }
             if !hits.is_empty() {
+                let hits = hits.as_typed_if_one();
                 return Ok(Some(Word { hits, end: End::Read(modifiers) }));
             }
         }
@@ -169,8 +135,14 @@ impl<'n> Lookup<'n> {
     }
 
     /// The event on each of the PMUs that its description is about.
-    fn on_devices(&self, active: &Active, event: &Described<'_>, text: &str) -> Vec<Hit> {
-        let on = |device: Option<&Device>| {
+    fn on_devices(
+        &self,
+        active: &Active,
+        event: &Described<'_>,
+        text: Option<&str>,
+        hits: &mut Hits,
+    ) {
+        let on = |device: Option<&Arc<Device>>| {
             let found = event.encoding().and_then(|encoding| {
                 let pmu_type = match (active.description.identity().pmu_type, device) {
                     (Some(pmu_type), _) => pmu_type,
@@ -179,17 +151,16 @@ impl<'n> Lookup<'n> {
                 };
                 let encoding = Encoding { pmu_type, ..encoding };
                 Ok(Found {
-                    cpus: device.and_then(|device| device.cpus.clone()),
-                    pmu: device.map(|device| device.name.clone()),
+                    device: device.cloned(),
                     detail: self.detail(|| Detail::of(event, Some(&*active.description))),
                     ..Found::new(encoding, None)
                 })
             });
-            Hit { text: Some(text.to_owned()), found }
+            Hit { text: text.map(str::to_owned), found }
         };
         match active.devices.as_slice() {
-            [] => vec![on(None)],
-            devices => devices.iter().map(|device| on(Some(device))).collect(),
+            [] => hits.push(on(None)),
+            devices => devices.iter().for_each(|device| hits.push(on(Some(device)))),
         }
     }
 
@@ -235,9 +206,14 @@ impl<'n> Lookup<'n> {
                     detail: self.detail(|| Detail::of(&described, Some(description))),
                     ..Found::of_kernel(SOFTWARE, encoding.config)
                 });
-                vec![Hit { text: None, found }]
+                Hits::one(found)
             }
-            Some(active) => self.on_devices(active, &described, text),
+            Some(active) => {
+                let mut hits = Hits::default();
+                let text = (active.devices.len() > 1).then_some(text);
+                self.on_devices(active, &described, text, &mut hits);
+                hits
+            }
             None => {
                 if let Some(trail) = &self.trail {
                     // What it would be elsewhere is worth knowing.
@@ -248,7 +224,7 @@ impl<'n> Lookup<'n> {
                         what,
                     }));
                 }
-                vec![Hit { text: None, found: Err(self.names.not_this_machine(description)) }]
+                Hits::one(Err(self.names.not_this_machine(description)))
             }
         };
         Ok(Word { hits, end: End::Read(modifiers) })
@@ -258,9 +234,9 @@ impl<'n> Lookup<'n> {
     fn alias<'a>(&self, word: &'a str, behind: Option<&'a str>) -> Option<Word<'a>> {
         let devices = self.names.devices();
         let is_file = !word.is_empty() && !word.starts_with('.') && !word.contains('/');
-        let has = |pmu: &&Device| devices.join(&pmu.name).join("events").join(word).is_file();
+        let has = |pmu: &&Arc<Device>| devices.join(&pmu.name).join("events").join(word).is_file();
         let core_pmus = self.names.core_pmus();
-        let pmus: Vec<&Device> = core_pmus.iter().filter(|pmu| is_file && has(pmu)).collect();
+        let pmus: Vec<&Arc<Device>> = core_pmus.iter().filter(|pmu| is_file && has(pmu)).collect();
         if pmus.is_empty() {
             self.note(Source::Sysfs, false, || match core_pmus {
                 [] => "there is no core PMU".into(),
@@ -274,7 +250,7 @@ impl<'n> Lookup<'n> {
         let hits = pmus.iter().map(|pmu| {
             self.note(Source::Sysfs, true, || format!("{}/{word}/", pmu.name));
             let terms = [Term { name: word, value: None }];
-            let found = sysfs::find(&devices, &pmu.name, &terms, &|_, _| None);
+            let found = sysfs::find(devices, &pmu.name, &terms, &|_, _| None);
             let text = (pmus.len() > 1).then(|| format!("{}/{word}/", pmu.name));
             Hit { text, found }
         });
@@ -282,13 +258,13 @@ impl<'n> Lookup<'n> {
     }
 
     /// `pmu/terms/` on each PMU that is meant.
-    pub(crate) fn sysfs(&self, pmu: &str, terms: &[Term<'_>]) -> Vec<Hit> {
+    pub(crate) fn sysfs(&self, pmu: &str, terms: &[Term<'_>]) -> Hits {
         let devices = self.names.devices();
-        let instances = sysfs::instances(&devices, pmu);
+        let instances = sysfs::instances(devices, pmu);
         let elsewhere = |pmu: &Pmu<'_>, name: &str| self.in_pmu(pmu, name);
         let is_one = instances.len() == 1;
         let hit = |pmu: String| {
-            let found = sysfs::find(&devices, &pmu, terms, &elsewhere);
+            let found = sysfs::find(devices, &pmu, terms, &elsewhere);
             self.note(Source::Sysfs, found.is_ok(), || {
                 format!("PMU '{pmu}' in {}", devices.display())
             });
@@ -330,7 +306,7 @@ impl<'n> Lookup<'n> {
             Ok(event) => {
                 self.note(Source::Libpfm, true, || event.full_name.clone());
                 let modifiers = Modifiers::of_libpfm(&event);
-                let hits = vec![Hit { text: None, found: Ok(of_libpfm(&event)) }];
+                let hits = Hits::one(Ok(of_libpfm(&event)));
                 Some(Word { hits, end: End::Read(modifiers) })
             }
             Err(error) => {
@@ -343,30 +319,27 @@ impl<'n> Lookup<'n> {
     /// An event of the vendors' files, on each PMU that is meant.
     pub(crate) fn vendor<'a>(&self, word: &'a str, behind: Option<&'a str>) -> Option<Word<'a>> {
         let devices = self.names.devices();
-        let mut hits = Vec::new();
+        let mut hits = Hits::default();
         for event in self.names.vendor_events(word) {
             self.note(Source::Vendor, true, || event.file.display().to_string());
             let term = |(name, value): &'n (String, u64)| Term { name, value: Some(*value) };
             let terms: Vec<Term<'_>> = event.terms.iter().map(term).collect();
-            hits.extend(self.vendor_pmus(event).into_iter().map(|pmu| {
-                let found = sysfs::find(&devices, &pmu, &terms, &|_, _| None);
+            for pmu in self.vendor_pmus(event) {
+                let found = sysfs::find(devices, &pmu, &terms, &|_, _| None);
                 let found = found.map(|found| Found {
                     scale: event.scale.unwrap_or(found.scale),
                     unit: event.unit.clone().map_or(found.unit.clone(), Into::into),
                     detail: self.detail(|| Detail::of_vendor(event)),
                     ..found
                 });
-                Hit { text: Some(written(&pmu, &terms)), found }
-            }));
-        }
-        if let [one] = hits.as_mut_slice() {
-            one.text = None;
+                hits.push(Hit { text: Some(written(&pmu, &terms)), found });
+            }
         }
         if hits.is_empty() {
             self.note(Source::Vendor, false, || self.names.vendor_state(word));
             return None;
         }
-        Some(Word { hits, end: End::Letters(behind) })
+        Some(Word { hits: hits.as_typed_if_one(), end: End::Letters(behind) })
     }
 
     /// The PMUs that a vendor's file calls by the name of their kind; `cpu` is the core PMU, whatever the
@@ -377,9 +350,9 @@ impl<'n> Lookup<'n> {
             "cpu" if !core.is_empty() => core.iter().map(|pmu| pmu.name.clone()).collect(),
             // Parts of a name, with something between them and behind.
             pmu if pmu.contains(',') => {
-                sysfs::instances(&self.names.devices(), &(pmu.replace(',', "*") + "*"))
+                sysfs::instances(self.names.devices(), &(pmu.replace(',', "*") + "*"))
             }
-            pmu => sysfs::instances(&self.names.devices(), pmu),
+            pmu => sysfs::instances(self.names.devices(), pmu),
         }
     }
 }
@@ -422,17 +395,13 @@ fn no_device(description: &PmuDescription) -> Refusal {
 }
 
 /// A generic hardware event, on one PMU of several if one is given: `PERF_PMU_CAP_EXTENDED_HW_TYPE`.
-fn of_generic(generic: Generic, pmu: Option<&Device>) -> Found {
+fn of_generic(generic: Generic, pmu: Option<&Arc<Device>>) -> Found {
     let extension = pmu.map_or(0, |pmu| u64::from(pmu.pmu_type) << 32);
     let extension = if pmu.is_some_and(|pmu| pmu.is_only) { 0 } else { extension };
-    Found {
-        cpus: pmu.and_then(|pmu| pmu.cpus.clone()),
-        pmu: pmu.map(|pmu| pmu.name.clone()),
-        ..Found::of_kernel(generic.pmu_type, generic.config | extension)
-    }
+    Found { device: pmu.cloned(), ..Found::of_kernel(generic.pmu_type, generic.config | extension) }
 }
 
-fn of_core_type(word: &str, generic: Generic, pmu: &Device) -> Hit {
+fn of_core_type(word: &str, generic: Generic, pmu: &Arc<Device>) -> Hit {
     let text = Some(format!("{}/{word}/", pmu.name));
     Hit { text, found: Ok(of_generic(generic, Some(pmu))) }
 }

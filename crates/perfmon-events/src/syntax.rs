@@ -8,8 +8,9 @@ use perfmon_core::{Group, Refusal};
 
 use crate::described::BadPart;
 use crate::error::ParseError;
+use crate::hit::{End, Hits, Word};
 use crate::modifiers::{self, Modifiers};
-use crate::resolve::{End, Hit, Lookup, Word};
+use crate::resolve::Lookup;
 use crate::{generic, near, registry, tracepoint};
 
 /// Longest list, in bytes.
@@ -37,7 +38,7 @@ pub(crate) struct Item<'a> {
 #[derive(Debug)]
 pub(crate) enum Spec<'a> {
     /// A plain word that is looked up already.
-    Word(Vec<Hit>),
+    Word(Hits),
     Raw(u64),
     /// `TYPE:CONFIG`.
     Numeric {
@@ -128,9 +129,10 @@ pub(crate) fn items<'a>(list: &'a str, lookup: &Lookup<'_>) -> Parsed<Vec<Item<'
 }
 
 /// Takes the first event of `list` apart.
-pub(crate) fn first<'a>(list: &'a str, lookup: &Lookup<'_>) -> Parsed<Item<'a>> {
+pub(crate) fn first<'a>(list: &'a str, lookup: &Lookup<'_>) -> Parsed<(Spec<'a>, Modifiers)> {
     let mut parser = Parser::new(list, lookup)?;
-    parser.event(Group::Free)
+    let item = parser.event(Group::Free)?;
+    Ok((item.spec, item.modifiers))
 }
 
 /// A list, and what of it is left to read, which starts with no white space.
@@ -216,7 +218,9 @@ impl<'a, 'l> Parser<'a, 'l> {
             let letters = self.advance(self.rest.find([',', '{', '}']).unwrap_or(self.rest.len()));
             let mut added = self.modifiers(letters)?;
             for item in &mut items[first..] {
-                item.add(added);
+                if !item.add(added) {
+                    return Err(self.error(letters, "at most three 'p', with those of each member"));
+                }
                 added = added.of_followers();
             }
         }
@@ -248,19 +252,23 @@ impl<'a, 'l> Parser<'a, 'l> {
     /// How many bytes the next event has; commas between two slashes are the event's own.
     fn event_length(&self) -> Parsed<usize> {
         let rest = self.rest;
+        let bytes = rest.as_bytes();
+        let is_end = |byte: &u8| matches!(byte, b',' | b'{' | b'}');
         let end =
-            |from: usize| rest[from..].find([',', '{', '}']).map_or(rest.len(), |at| from + at);
-        let has_own_slashes =
-            ["mem:", "uprobe:", "uretprobe:"].iter().any(|it| rest.starts_with(it));
-        match rest.find('/') {
-            Some(opening) if opening < end(0) && !has_own_slashes => {
-                let Some(closing) = closing_slash(&rest[opening + 1..]) else {
-                    return Err(self.error(&rest[rest.len()..], "the closing '/' of a PMU's terms"));
-                };
-                Ok(end(opening + 1 + closing))
-            }
-            _ => Ok(end(0)),
+            |from: usize| bytes[from..].iter().position(is_end).map_or(bytes.len(), |at| from + at);
+        let Some(mark) = bytes.iter().position(|byte| is_end(byte) || *byte == b'/') else {
+            return Ok(bytes.len());
+        };
+        if bytes[mark] != b'/' {
+            return Ok(mark);
         }
+        if ["mem:", "uprobe:", "uretprobe:"].iter().any(|it| rest.starts_with(it)) {
+            return Ok(end(mark));
+        }
+        let Some(closing) = closing_slash(&rest[mark + 1..]) else {
+            return Err(self.error(&rest[rest.len()..], "the closing '/' of a PMU's terms"));
+        };
+        Ok(end(mark + 1 + closing))
     }
 
     /// What `text` names, and what stands behind it.
@@ -271,8 +279,8 @@ impl<'a, 'l> Parser<'a, 'l> {
             self.uprobe(body, false)
         } else if let Some(body) = text.strip_prefix("uretprobe:") {
             self.uprobe(body, true)
-        } else if let Some((pmu, body)) = text.split_once('/') {
-            self.with_terms(pmu, body)
+        } else if let Some(slash) = text.bytes().position(|byte| byte == b'/') {
+            self.with_terms(&text[..slash], &text[slash + 1..])
         } else {
             return self.word(text);
         };
@@ -362,13 +370,13 @@ impl<'a, 'l> Parser<'a, 'l> {
                 Refusal::new(format!("'{name}' is a whole event and takes no terms"))
                     .hint("leave them out, or write PMU/term=value,…/")
             });
-            return Ok((Spec::Word(vec![Hit { text: None, found: Err(refusal) }]), letters));
+            return Ok((Spec::Word(Hits::one(Err(refusal))), letters));
         }
         let spec = match (raw, name.split_once(':')) {
             (Some(config), _) => Spec::Raw(config),
             (None, Some((word, config))) => self
                 .numeric(word, Some(config))?
-                .map_or_else(|| Spec::Word(Vec::new()), |(spec, _)| spec),
+                .map_or_else(|| Spec::Word(Hits::default()), |(spec, _)| spec),
             (None, None) => match self.lookup.kernel_word(name, None) {
                 Some(word) => Spec::Word(word.hits),
                 None => return self.sysfs(name, body),
@@ -467,22 +475,24 @@ impl<'a, 'l> Parser<'a, 'l> {
 }
 
 impl Item<'_> {
-    /// Adds what the group asks for to the modifiers and to the text.
-    fn add(&mut self, added: Modifiers) {
+    /// Adds what the group asks for to the modifiers and to the text; `false` if it is too much.
+    fn add(&mut self, added: Modifiers) -> bool {
         let before = self.modifiers.letters();
-        self.modifiers = self.modifiers.union(added);
+        let Some(both) = self.modifiers.in_group(added) else { return false };
+        self.modifiers = both;
         let mut new = self.modifiers.letters();
         for letter in before.chars() {
             new = new.replacen(letter, "", 1);
         }
         self.added = new;
+        true
     }
 }
 
 /// What is before and behind the first colon.
 pub(crate) fn split_at_colon(text: &str) -> (&str, Option<&str>) {
-    match text.split_once(':') {
-        Some((before, behind)) => (before, Some(behind)),
+    match text.bytes().position(|byte| byte == b':') {
+        Some(colon) => (&text[..colon], Some(&text[colon + 1..])),
         None => (text, None),
     }
 }

@@ -3,11 +3,13 @@
 //! References: Linux, `Documentation/ABI/testing/sysfs-bus-event_source-devices-format` and `-events`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use perfmon_core::{Encoding, Refusal};
 
 use crate::description::Bits;
 use crate::found::{EVENTS, Found};
+use crate::names::Device;
 use crate::syntax::{NOT_COUNTING, Term};
 use crate::{near, read};
 
@@ -64,8 +66,7 @@ pub(crate) fn find(
     }
     let [config, config1, config2, config3] = registers.words;
     found.encoding = Encoding { config, config1, config2, config3, ..found.encoding };
-    found.cpus = pmu.cpus()?;
-    found.pmu = Some(pmu.name.to_owned());
+    found.device = Some(Arc::new(pmu.device()?));
     Ok(found)
 }
 
@@ -295,6 +296,12 @@ impl<'a> Pmu<'a> {
     /// Its name.
     pub(crate) fn name(&self) -> &str {
         self.name
+    }
+
+    /// What it is, but for what it counts.
+    pub(crate) fn device(&self) -> Result<Device, Refusal> {
+        let (name, pmu_type, cpus) = (self.name.to_owned(), self.kind, self.cpus()?);
+        Ok(Device { name, pmu_type, cpus, is_only: true })
     }
 
     /// The CPUs that the PMU names: `cpumask` of those for many CPUs, `cpus` of a core type.

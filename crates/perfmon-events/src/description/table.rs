@@ -240,12 +240,14 @@ pub struct EventEntry {
 impl EventEntry {
     /// Whether `name` is one of its names. Without regard to case.
     pub fn is_called(&self, name: &str) -> bool {
-        std::iter::once(&self.name).chain(&self.also).any(|own| own.eq_ignore_ascii_case(name))
+        let is_it = |own: &String| own == name || own.eq_ignore_ascii_case(name);
+        is_it(&self.name) || self.also.iter().any(is_it)
     }
 
     /// The unit mask called `name`, without regard to case.
     pub fn mask(&self, name: &str) -> Option<&Mask> {
-        self.masks.iter().find(|mask| mask.name.eq_ignore_ascii_case(name))
+        let is_it = |own: &str| own == name || own.eq_ignore_ascii_case(name);
+        self.masks.iter().find(|mask| is_it(&mask.name))
     }
 }
 
@@ -262,4 +264,8 @@ pub struct Mask {
     pub default: bool,
     /// Not together with another mask.
     pub alone: bool,
+    /// Fields that a modifier may change, unlike those of `set`, and their values if none does.
+    pub preset: Vec<(u16, u64)>,
+    /// The data registers that can count it; empty for all that can count the event.
+    pub counters: Vec<u16>,
 }

@@ -22,15 +22,20 @@ fn modifiers() {
         "cycles:kp",
         "r1:kp",
         "cpu/event=1/kp",
-        "cpu/event=2/pk",
+        "cpu/event=2/pkp",
         "mem:0x10:kp",
         "mem:0x10:w:kp",
         "sched:sched_switch:kp",
     ];
     assert_eq!(texts, expected);
-    for event in &events {
-        assert!(show(event).contains("precise 0x1 -u -h"), "{}", show(event));
+    for (event, precise) in events.iter().zip([1, 1, 1, 2, 1, 1, 1]) {
+        let expected = format!("precise {precise:#x} -u -h");
+        assert!(show(event).contains(&expected), "{}", show(event));
     }
+    assert!(names().parse("{cycles:p,instructions}:pp").is_ok());
+    let error = names().parse("{instructions,cycles:pp}:ukpp").unwrap_err();
+    assert_eq!(error.position(), 25);
+    assert_eq!(error.expected(), "at most three 'p', with those of each member");
 }
 
 /// Check that each text of a group gives the same encoding when it is read again.
