@@ -117,6 +117,16 @@ fn permission(
             "run as root or with CAP_PERFMON, or set /proc/sys/kernel/perf_event_paranoid to 2",
         );
     }
+    // The scheduler's events are raised in the kernel alone: in user mode they would read 0.
+    // Source: `enum perf_sw_ids`, `include/uapi/linux/perf_event.h`.
+    let is_schedulers =
+        ask.encoding.pmu_type == pmu_type::SOFTWARE && matches!(ask.encoding.config, 3 | 4 | 11);
+    if is_schedulers && paranoid > 1 {
+        return (
+            "counting in the kernel needs privilege",
+            "run as root or with CAP_PERFMON, or set /proc/sys/kernel/perf_event_paranoid to 1",
+        );
+    }
     if !ask.encoding.privilege.exclude_kernel && paranoid > 1 {
         return (
             "counting in the kernel needs privilege",

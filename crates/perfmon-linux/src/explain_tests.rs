@@ -68,6 +68,23 @@ fn denials_have_words() {
     ]);
 }
 
+/// Check that user mode is offered for events that happen there, and not for the scheduler's.
+#[test]
+fn user_mode_is_offered_where_it_helps() {
+    let offered = |config| {
+        let encoding = Encoding { config, ..of_type(pmu_type::SOFTWARE) };
+        let ask = Ask {
+            encoding: &encoding,
+            target: &Target::CurrentThread,
+            in_group: false,
+            core_pmu: false,
+        };
+        open(Errno::ACCESS, &ask, &ORDINARY).next_step().unwrap_or_default().contains(":u")
+    };
+    let of_software: Vec<u64> = (0..12).filter(|config| !offered(*config)).collect();
+    assert_eq!(of_software, [3, 4, 11], "context-switches, cpu-migrations, cgroup-switches");
+}
+
 /// Check that each other errno has its own words, by what was asked.
 #[test]
 fn each_errno_has_its_own_words() {
