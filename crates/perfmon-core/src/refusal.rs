@@ -62,6 +62,11 @@ impl Refusal {
     pub fn errno_number(&self) -> Option<i32> {
         self.errno.map(|errno| errno.number)
     }
+
+    /// The errno's name, such as `ENOENT`.
+    pub fn errno_name(&self) -> Option<&'static str> {
+        self.errno.map(|errno| errno.name)
+    }
 }
 
 impl fmt::Display for Refusal {

@@ -57,6 +57,16 @@ impl Trial {
         Err(self.refusal(errno, encoding, &target, false))
     }
 
+    /// As [`open`](Self::open), but only as it was asked for.
+    ///
+    /// # Errors
+    /// [`Refusal`] with the kernel's errno and its meaning.
+    pub fn open_as_asked(&self, encoding: &Encoding, cpus: Option<&[u32]>) -> Result<(), Refusal> {
+        let (place, target) = place(cpus);
+        let opened = Counter::open(encoding, &place, None);
+        opened.map(|_| ()).map_err(|errno| self.refusal(errno, encoding, &target, false))
+    }
+
     /// Whether the kernel counts these events together: all open as one group, and the group gets onto the PMU
     /// while nothing else of this process wants it.
     ///
