@@ -45,7 +45,7 @@ pub use perfmon_core::{
 };
 pub use perfmon_events::{
     CpuId, Detail, Entry, Event, Explained, Explanation, Names, ParseError, PmuDescription, Source,
-    Step, Wanted, configuration_folders, default_events, description,
+    Step, Wanted, configuration_folders, default_events, description, metrics,
 };
 pub use perfmon_linux::times::CpuTimes;
 pub use perfmon_linux::{

@@ -69,7 +69,7 @@ pub(super) fn load_if_any(path: &Path) -> Result<Option<Group>, MetricsError> {
     };
     let bytes = match bytes(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if is_absent(path, &error) => return Ok(None),
         Err(error) => return Err(MetricsError::new(&file, format!("cannot read it: {error}"))),
     };
     let text = str::from_utf8(&bytes).map_err(|error| {
@@ -81,6 +81,16 @@ pub(super) fn load_if_any(path: &Path) -> Result<Option<Group>, MetricsError> {
     let text =
         if bytes.len() > FILE_BYTES_MAX { String::from_utf8_lossy(&bytes) } else { text?.into() };
     read(&text, &file).map(Some)
+}
+
+/// Whether there is no such file, as far as this user may know.
+fn is_absent(path: &Path, error: &io::Error) -> bool {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => true,
+        // A folder that can't be searched is somebody else's, as with `HOME` of another user.
+        ErrorKind::PermissionDenied => path.metadata().is_err(),
+        _ => false,
+    }
 }
 
 /// The bytes of a file, up to the first one that is too many.

@@ -556,8 +556,13 @@ fn builtins() {
 #[test]
 fn builtin_numbers() {
     for (group, metric, operands, expected) in [
-        ("cpu", "CPUs used", &[("task_clock", 3e9), ("wall_s", 2.0)][..], 1.5),
-        ("cpu", "CPU utilisation", &[("task_clock", 3e9), ("wall_s", 2.0), ("cpus", 3.0)], 50.0),
+        ("cpu", "CPUs used", &[("user_s", 2.5), ("system_s", 0.5), ("wall_s", 2.0)][..], 1.5),
+        (
+            "cpu",
+            "CPU utilisation",
+            &[("user_s", 1.0), ("system_s", 2.0), ("wall_s", 2.0), ("cpus", 3.0)],
+            50.0,
+        ),
         ("faults", "Faults per CPU second", &[("faults", 10.0), ("task_clock", 5e8)], 20.0),
         ("faults", "Share of major faults", &[("faults", 10.0), ("major_faults", 1.0)], 10.0),
         (
