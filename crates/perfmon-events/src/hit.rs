@@ -51,7 +51,7 @@ impl Hits {
     }
 
     /// A text that stands for one event alone needs no other.
-    pub(crate) fn as_typed_if_one(mut self) -> Self {
+    pub(crate) fn typed_if_one(mut self) -> Self {
         if let (Some(one), []) = (&mut self.first, self.others.as_slice()) {
             one.text = None;
         }

@@ -145,6 +145,13 @@ impl Modifiers {
         }
     }
 
+    /// What a member and its group ask for together: a group's `p` adds to the member's, as in perf. `None` if
+    /// that is too many.
+    pub(crate) fn in_group(self, group: Self) -> Option<Self> {
+        let precise_ip = self.precise_ip + group.precise_ip;
+        (precise_ip <= 3).then(|| Self { precise_ip, ..self.union(group) })
+    }
+
     /// The letters, in the order of the documentation.
     pub(crate) fn letters(self) -> String {
         let flags = [

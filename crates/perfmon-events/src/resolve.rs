@@ -115,7 +115,7 @@ impl<'n> Lookup<'n> {
                 self.on_devices(active, &described, text.as_deref(), &mut hits);
             }
             if !hits.is_empty() {
-                let hits = hits.as_typed_if_one();
+                let hits = hits.typed_if_one();
                 return Ok(Some(Word { hits, end: End::Read(modifiers) }));
             }
         }
@@ -339,7 +339,7 @@ impl<'n> Lookup<'n> {
             self.note(Source::Vendor, false, || self.names.vendor_state(word));
             return None;
         }
-        Some(Word { hits: hits.as_typed_if_one(), end: End::Letters(behind) })
+        Some(Word { hits: hits.typed_if_one(), end: End::Letters(behind) })
     }
 
     /// The PMUs that a vendor's file calls by the name of their kind; `cpu` is the core PMU, whatever the

@@ -279,6 +279,8 @@ fn events(source: &Source<'_>, tables: &mut Tables, raw: &Named<raw::Event>) -> 
                 set: set(source, layout, &raw.set, &format!("{path}.set"))?,
                 default: raw.default,
                 alone: raw.alone,
+                preset: set(source, layout, &raw.preset, &format!("{path}.preset"))?,
+                counters: Vec::new(),
             };
             if event.mask(&mask.name).is_some() {
                 return Err(source.at(name, path, "this mask's name is there twice"));
@@ -290,15 +292,23 @@ fn events(source: &Source<'_>, tables: &mut Tables, raw: &Named<raw::Event>) -> 
     Ok(())
 }
 
-/// The counters of each event, once the registers are known. Events are in the order of `raw`.
+/// The counters of each event and mask, once the registers are known. Both are in the order of `raw`.
 fn counters(source: &Source<'_>, tables: &mut Tables, raw: &Named<raw::Event>) -> Checked<()> {
     let Tables { events, pmds, .. } = tables;
+    let read = |range: &Option<At<raw::Range>>, path: &dyn Fn() -> String| {
+        let Some(range) = range else { return Ok(Vec::new()) };
+        let path = path() + ".counters";
+        let counters = source.indices(range, &path)?;
+        match counters.iter().find(|index| !pmds.contains_key(index)) {
+            Some(missing) => Err(source.at(range, path, format!("there is no PMD {missing}"))),
+            None => Ok(counters),
+        }
+    };
     for (event, (_, raw)) in events.iter_mut().zip(raw) {
-        let Some(range) = &raw.counters else { continue };
-        let path = format!("event.{}.counters", event.name);
-        event.counters = source.indices(range, &path)?;
-        if let Some(missing) = event.counters.iter().find(|index| !pmds.contains_key(index)) {
-            return Err(source.at(range, path, format!("there is no PMD {missing}")));
+        event.counters = read(&raw.counters, &|| format!("event.{}", event.name))?;
+        for (mask, (_, raw)) in event.masks.iter_mut().zip(&raw.mask) {
+            let path = || format!("event.{}.mask.{}", event.name, mask.name);
+            mask.counters = read(&raw.counters, &path)?;
         }
     }
     Ok(())

@@ -150,6 +150,9 @@ pub(super) struct Mask {
     pub(super) default: bool,
     #[serde(default)]
     pub(super) alone: bool,
+    #[serde(default)]
+    pub(super) preset: Named<At<Word>>,
+    pub(super) counters: Option<At<Range>>,
 }
 
 /// A 64-bit word: TOML's integers reach to 2^63 in some readers, so a word may also be a string such as

@@ -8,6 +8,7 @@ use super::json::{Entry, Form, Value};
 use super::problems::visible;
 use super::terms;
 
+const NO_PMU: &str = "its Unit is no name of a PMU";
 /// Longest name of an event, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 /// Longest description that is kept.
@@ -199,9 +200,8 @@ fn name(given: &str) -> Result<String, String> {
 /// The PMU of the entry, as the kernel calls it.
 fn pmu(entry: &Entry<'_>, name: &str, setting: Setting<'_>) -> Result<String, String> {
     let Some(unit) = text("Unit", entry.pmu.as_ref())? else { return Ok(setting.pmu.to_owned()) };
-    let is_fine = |char: char| char.is_ascii_graphic() && char != '/' || char == ' ';
-    if unit.len() > NAME_BYTES_MAX || !unit.chars().all(is_fine) {
-        return Err("its Unit is no name of a PMU".to_owned());
+    if unit.len() > NAME_BYTES_MAX {
+        return Err(NO_PMU.to_owned());
     }
     if unit == "default_core" || unit == "cpu" {
         return Ok("cpu".to_owned());
@@ -215,7 +215,7 @@ fn pmu(entry: &Entry<'_>, name: &str, setting: Setting<'_>) -> Result<String, St
                 !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
             });
         let number = controller.map(|number| format!("_{number}")).unwrap_or_default();
-        return Ok(format!("uncore_{base}_free_running{number}"));
+        return nameable(format!("uncore_{base}_free_running{number}"));
     }
     if unit == "NCU" && name == "UNC_CLOCK.SOCKET" {
         return Ok("uncore_clock".to_owned());
@@ -223,7 +223,14 @@ fn pmu(entry: &Entry<'_>, name: &str, setting: Setting<'_>) -> Result<String, St
     let special = PMUS.iter().find(|(name, _)| *name == unit).map(|(_, pmu)| (*pmu).to_owned());
     // The kinds of core of a hybrid machine: cpu_core, cpu_atom.
     let core = unit.starts_with("cpu_").then(|| unit.to_owned());
-    Ok(special.or(core).unwrap_or_else(|| format!("uncore_{lower}")))
+    let pmu = special.or(core).unwrap_or_else(|| format!("uncore_{lower}"));
+    nameable(pmu)
+}
+
+/// The name of a PMU, if an event string can hold it; a comma is between parts of the name.
+fn nameable(pmu: String) -> Result<String, String> {
+    let is_fine = |char: char| char.is_ascii_alphanumeric() || "_-.,".contains(char);
+    if pmu.chars().all(is_fine) { Ok(pmu) } else { Err(NO_PMU.to_owned()) }
 }
 
 fn about(entry: &Entry<'_>) -> Result<Option<String>, String> {

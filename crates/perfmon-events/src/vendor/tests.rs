@@ -401,6 +401,10 @@ fn hostile_files_end_in_words() {
         refused(b"[{\"EventName\":\"a\",\"ScaleUnit\":\"1e999B\"}]")
             .contains("does not begin with a number")
     );
+    for unit in ["u[", "a b", "a/b", "cpu_*", "i[\",\"CounterType\":\"FREERUN"] {
+        let entry = format!("[{{\"EventName\":\"a\",\"EventCode\":\"1\",\"Unit\":\"{unit}\"}}]");
+        assert!(refused(entry.as_bytes()).contains("its Unit is no name of a PMU"), "{unit}");
+    }
     let marked = scratch
         .read(b"\xef\xbb\xbf[{\"EventName\":\"a\",\"EventCode\":1,\"Deprecated\":true}]")
         .unwrap();

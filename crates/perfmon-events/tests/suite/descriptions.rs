@@ -54,108 +54,123 @@ fn error(text: &str) -> String {
     }
 }
 
+/// The machine of the fixture `zen3`.
+const ZEN3: &str =
+    "\n[[machine]]\nvendor = \"AuthenticAMD\"\nfamily = 0x19\nmodels = [\"0-0xf\"]\n";
+
+/// What of [`RIGHT`] is replaced by what, and the error.
+const WRONG: &[(&str, &str, &str)] = &[
+    ("format = 1", "format = 2", "mine.toml:1: format: is 2; this version reads format 1"),
+    (
+        "\"mine\"",
+        "\"my pmu\"",
+        "mine.toml:2: name: 'my pmu' is no name: 1 to 80 letters, digits and '_'",
+    ),
+    ("\"1.0\"", "\"one\"", "mine.toml:3: version: expected numbers with dots between them"),
+    ("\"A PMU\"", "\"\"", "mine.toml:4: about: is empty"),
+    ("[\"A manual, section 1\"]", "[]", "mine.toml:5: source: names no public document"),
+    (
+        "devices = [\"cpu\"]",
+        "devices = []",
+        "mine.toml:7: perf: expected either 'devices' or 'type'",
+    ),
+    (
+        "layout = \"select\"\n\n[layout",
+        "layout = \"other\"\n\n[layout",
+        "mine.toml:9: perf.layout: there is no layout 'other'",
+    ),
+    (
+        "\"0-7,32-35\", perf",
+        "\"0-7,6-9\", perf",
+        "mine.toml:12: layout.select.event.bits: '0-7,6-9' names no bits; expected such as 0-7,32-35",
+    ),
+    (
+        "\"config:8-15\"",
+        "\"config:8-16\"",
+        "mine.toml:13: layout.select.umask: has another number of bits in the register than in the perf event",
+    ),
+    (
+        "\"config:8-15\"",
+        "\"config9:8-15\"",
+        "mine.toml:13: layout.select.umask.perf: 'config9:8-15' is no place in a perf event",
+    ),
+    (
+        "bits = \"16\"",
+        "bits = \"15\"",
+        "mine.toml:14: layout.select.user: shares bits with another field",
+    ),
+    ("bits = \"16\", ", "", "mine.toml:14: layout.select.user: has no bits"),
+    (
+        "index = \"0-1\"\nname = \"CTL{}\"",
+        "index = \"0-320\"\nname = \"CTL{}\"",
+        "mine.toml:17: pmc.index: expected a register number, 0 to 319, or a range such as \"0-5\"",
+    ),
+    ("\"CTL{}\"", "\"CTL\"", "mine.toml:18: pmc.name: two PMCs 'CTL'"),
+    (
+        "layout = \"select\"\n\n[[pmd",
+        "unsupported = \"why\"\nlayout = \"select\"\n\n[[pmd",
+        "mine.toml:16: pmc: expected either 'layout' or 'unsupported'",
+    ),
+    ("width = 48", "width = 65", "mine.toml:24: pmd.width: is 1 to 64 bits"),
+    ("pmcs = \"0-1\"", "pmcs = \"1-2\"", "mine.toml:25: pmd.pmcs: there is no PMC 2"),
+    ("pmcs = \"0-1\"", "", "mine.toml:21: pmd: expected 'pmcs' or 'unsupported'"),
+    (
+        "pmcs = \"0-1\"",
+        "pmcs = 0\nfixed = [\"ONE\", \"THREE\"]",
+        "mine.toml:26: pmd.fixed: there is no event 'THREE'",
+    ),
+    (
+        "pmcs = \"0-1\"",
+        "pmcs = 0\nshift = 60\nshift_step = 4",
+        "mine.toml:21: pmd.shift: reaches beyond bit 63",
+    ),
+    (
+        "field = \"umask\"",
+        "field = \"user\"",
+        "mine.toml:28: modifier.m: layout 'select' has no field 'user' in a config word",
+    ),
+    (
+        "event = 0x1ff",
+        "event = 0x1000",
+        "mine.toml:31: event.ONE.set.event: is at most 0xfff, not 0x1000",
+    ),
+    (
+        "event = 0x1ff",
+        "code = 1",
+        "mine.toml:31: event.ONE.set.code: layout 'select' has no field 'code' in a config word",
+    ),
+    ("counters = 1", "counters = 2", "mine.toml:31: event.ONE.counters: there is no PMD 2"),
+    (
+        "[\"ZWEI\"]",
+        "[\"one\"]",
+        "mine.toml:33: event.TWO: the name 'one' is also one of event 'ONE'",
+    ),
+    (
+        "about = \"a\"",
+        "about = \"a\\nb\"",
+        "mine.toml:37: event.TWO.mask.A.about: is more than one line",
+    ),
+    ("about = \"twos\"\n", "", "mine.toml:33: missing field `about`"),
+    (
+        "set = { umask = 1 }",
+        "set = {}, preset = { umask = 256 }",
+        "mine.toml:37: event.TWO.mask.A.preset.umask: is at most 0xff, not 0x100",
+    ),
+    (
+        "about = \"a\"",
+        "about = \"a\", counters = 7",
+        "mine.toml:37: event.TWO.mask.A.counters: there is no PMD 7",
+    ),
+];
+
 /// Check that a wrong file is refused with its line, its field and what is wrong there. Each case replaces a
 /// part of a right one.
 #[test]
 fn wrong_files_are_refused() {
     assert!(description::parse(RIGHT, "mine.toml").is_ok());
-    // tidy: table
-    let cases = [
-        ("format = 1", "format = 2", "mine.toml:1: format: is 2; this version reads format 1"),
-        (
-            "\"mine\"",
-            "\"my pmu\"",
-            "mine.toml:2: name: 'my pmu' is no name: 1 to 80 letters, digits and '_'",
-        ),
-        ("\"1.0\"", "\"one\"", "mine.toml:3: version: expected numbers with dots between them"),
-        ("\"A PMU\"", "\"\"", "mine.toml:4: about: is empty"),
-        ("[\"A manual, section 1\"]", "[]", "mine.toml:5: source: names no public document"),
-        (
-            "devices = [\"cpu\"]",
-            "devices = []",
-            "mine.toml:7: perf: expected either 'devices' or 'type'",
-        ),
-        (
-            "layout = \"select\"\n\n[layout",
-            "layout = \"other\"\n\n[layout",
-            "mine.toml:9: perf.layout: there is no layout 'other'",
-        ),
-        (
-            "\"0-7,32-35\", perf",
-            "\"0-7,6-9\", perf",
-            "mine.toml:12: layout.select.event.bits: '0-7,6-9' names no bits; expected such as 0-7,32-35",
-        ),
-        (
-            "\"config:8-15\"",
-            "\"config:8-16\"",
-            "mine.toml:13: layout.select.umask: has another number of bits in the register than in the perf event",
-        ),
-        (
-            "\"config:8-15\"",
-            "\"config9:8-15\"",
-            "mine.toml:13: layout.select.umask.perf: 'config9:8-15' is no place in a perf event",
-        ),
-        (
-            "bits = \"16\"",
-            "bits = \"15\"",
-            "mine.toml:14: layout.select.user: shares bits with another field",
-        ),
-        ("bits = \"16\", ", "", "mine.toml:14: layout.select.user: has no bits"),
-        (
-            "index = \"0-1\"\nname = \"CTL{}\"",
-            "index = \"0-320\"\nname = \"CTL{}\"",
-            "mine.toml:17: pmc.index: expected a register number, 0 to 319, or a range such as \"0-5\"",
-        ),
-        ("\"CTL{}\"", "\"CTL\"", "mine.toml:18: pmc.name: two PMCs 'CTL'"),
-        (
-            "layout = \"select\"\n\n[[pmd",
-            "unsupported = \"why\"\nlayout = \"select\"\n\n[[pmd",
-            "mine.toml:16: pmc: expected either 'layout' or 'unsupported'",
-        ),
-        ("width = 48", "width = 65", "mine.toml:24: pmd.width: is 1 to 64 bits"),
-        ("pmcs = \"0-1\"", "pmcs = \"1-2\"", "mine.toml:25: pmd.pmcs: there is no PMC 2"),
-        ("pmcs = \"0-1\"", "", "mine.toml:21: pmd: expected 'pmcs' or 'unsupported'"),
-        (
-            "pmcs = \"0-1\"",
-            "pmcs = 0\nfixed = [\"ONE\", \"THREE\"]",
-            "mine.toml:26: pmd.fixed: there is no event 'THREE'",
-        ),
-        (
-            "pmcs = \"0-1\"",
-            "pmcs = 0\nshift = 60\nshift_step = 4",
-            "mine.toml:21: pmd.shift: reaches beyond bit 63",
-        ),
-        (
-            "field = \"umask\"",
-            "field = \"user\"",
-            "mine.toml:28: modifier.m: layout 'select' has no field 'user' in a config word",
-        ),
-        (
-            "event = 0x1ff",
-            "event = 0x1000",
-            "mine.toml:31: event.ONE.set.event: is at most 0xfff, not 0x1000",
-        ),
-        (
-            "event = 0x1ff",
-            "code = 1",
-            "mine.toml:31: event.ONE.set.code: layout 'select' has no field 'code' in a config word",
-        ),
-        ("counters = 1", "counters = 2", "mine.toml:31: event.ONE.counters: there is no PMD 2"),
-        (
-            "[\"ZWEI\"]",
-            "[\"one\"]",
-            "mine.toml:33: event.TWO: the name 'one' is also one of event 'ONE'",
-        ),
-        (
-            "about = \"a\"",
-            "about = \"a\\nb\"",
-            "mine.toml:37: event.TWO.mask.A.about: is more than one line",
-        ),
-        ("about = \"twos\"\n", "", "mine.toml:33: missing field `about`"),
-    ];
-    for (from, to, expected) in cases {
-        assert!(RIGHT.contains(from), "{from}");
-        assert_eq!(error(&RIGHT.replacen(from, to, 1)), expected);
+    for (from, to, expected) in WRONG {
+        assert!(RIGHT.contains(*from), "{from}");
+        assert_eq!(error(&RIGHT.replacen(from, to, 1)), *expected);
     }
     assert!(error("").starts_with("mine.toml:1: "));
     let typed = error(&RIGHT.replacen("width = 48", "width = \"48\"", 1));
@@ -240,8 +255,7 @@ fn names_with(directory: &Path) -> Names {
 #[test]
 fn a_file_brings_its_events() {
     let directory = directory("events");
-    let machine = "\n[[machine]]\nvendor = \"AuthenticAMD\"\nfamily = 0x19\nmodels = [\"0-0xf\"]\n";
-    let text = RIGHT.replacen("\n[perf]", &format!("{machine}\n[perf]"), 1);
+    let text = RIGHT.replacen("\n[perf]", &format!("{ZEN3}\n[perf]"), 1);
     fs::write(directory.join("mine.toml"), text).unwrap();
     let machines = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/machines");
     let names = Names::with_roots(machines.join("zen3/sys"), "/nonexistent")
@@ -259,6 +273,78 @@ fn a_file_brings_its_events() {
         ]
     );
     assert_eq!(names.problems(), [""; 0]);
+}
+
+/// Check that a modifier never changes what defines an event, nor is taken where nothing heeds it.
+#[test]
+fn modifiers_that_can_not_be_heeded() {
+    let directory = directory("modifiers");
+    let fields = "cmask = { bits = \"24-31\", perf = \"config:24-31\" }
+any = { bits = \"21\", perf = \"config:21\" }
+latency = { perf = \"config1:0-15\" }
+answer = { perf = \"config1:0-63\" }
+
+[layout.fixed]
+kernel = { bits = \"0\", perf = \"kernel\" }
+any = { bits = \"2\", perf = \"config:21\" }
+
+[[pmc]]
+index = 16
+name = \"FIXED_CTL\"
+layout = \"fixed\"
+
+[[pmc]]";
+    let fixed = "[[pmd]]
+index = 16
+name = \"FIXED\"
+width = 48
+pmcs = 16
+fixed = [\"ONE\"]
+
+[modifier]
+c = { field = \"cmask\", about = \"at least\" }
+t = { field = \"any\", about = \"any thread\" }
+lat = { field = \"latency\", about = \"latency\" }";
+    let events = "
+mask.BUSY = { set = { umask = 2, cmask = 1 }, about = \"busy cycles\" }
+mask.SLOW = { set = { umask = 4 }, preset = { latency = 3 }, about = \"slow ones\", alone = true }
+mask.FIXED = { set = { umask = 8 }, about = \"as the fixed counter does\", counters = 16 }
+mask.FAR = { set = { umask = 16, answer = 0x70000 }, about = \"far ones\" }
+";
+    let text = RIGHT.replacen("\n[perf]", &format!("{ZEN3}\n[perf]"), 1);
+    let text = text.replacen("\n[[pmc]]", fields, 1);
+    let text = text.replacen("[modifier]", fixed, 1).replacen("counters = 1", "counters = 16", 1);
+    fs::write(directory.join("mine.toml"), text + events).unwrap();
+    let machines = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/machines");
+    let names = Names::with_roots(machines.join("zen3/sys"), "/nonexistent")
+        .proc(machines.join("zen3/proc"))
+        .description_directory(&directory);
+    assert_eq!(names.problems(), [""; 0]);
+    let fixed = "refused: only a fixed counter counts";
+    let nothing = "refused: modifier 'lat' has no meaning for";
+    for (text, expected) in [
+        ("two:a:c=2", "type 4 config 0x2000102".to_owned()),
+        ("two:busy", "type 4 config 0x1000202".to_owned()),
+        ("two:busy:c=1", "type 4 config 0x1000202".to_owned()),
+        ("two:a:busy:c=1", "type 4 config 0x1000302".to_owned()),
+        ("two:c=2:busy", "refused: 'TWO:BUSY' is defined by c=1, not 2; leave 'c' out".to_owned()),
+        ("two:busy:c=0", "refused: 'TWO:BUSY' is defined by c=1, not 0; leave 'c' out".to_owned()),
+        ("two:slow", "type 4 config 0x402 config1 0x3".to_owned()),
+        ("two:slow:lat=9", "type 4 config 0x402 config1 0x9".to_owned()),
+        ("two:slow:lat=0", "type 4 config 0x402".to_owned()),
+        ("two:far", "type 4 config 0x1002 config1 0x70000".to_owned()),
+        ("two:far:lat=9", format!("{nothing} 'TWO:FAR'")),
+        ("two:a:lat=9", format!("{nothing} 'TWO:A'")),
+        ("one:c=0:u", "type 4 config 0x1000000ff -k -h".to_owned()),
+        ("one:c=1", format!("{fixed} 'ONE', and it does not know modifier 'c'")),
+        ("one:t", "type 4 config 0x1002000ff".to_owned()),
+        ("two:fixed:t", "type 4 config 0x200802".to_owned()),
+        ("two:fixed:c=1", format!("{fixed} 'TWO:FIXED', and it does not know modifier 'c'")),
+        ("two:fixed:a:c=1", format!("{fixed} 'TWO:FIXED:A', and it does not know modifier 'c'")),
+    ] {
+        let events = names.parse(&format!("mine::{text}")).unwrap();
+        assert_eq!(events.iter().map(show).collect::<Vec<_>>(), [expected], "{text}");
+    }
 }
 
 /// Check that of two descriptions of a name the higher version counts, that the same version with other

@@ -1,6 +1,8 @@
 //! Event strings against the encodings, errors and refusals that they must give. Needs no privilege
 //! and no PMU.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 mod blind;
 mod defaults;
 mod descriptions;
@@ -8,6 +10,7 @@ mod elf_file;
 mod errors;
 mod fixed;
 mod groups;
+mod libpfm;
 mod machines;
 mod metrics;
 mod perf_strings;

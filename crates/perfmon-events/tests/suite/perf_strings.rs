@@ -98,6 +98,10 @@ const EVENTS: &[Row] = &[
             "type 0 config 0x0",
         ],
     ),
+    (
+        "{cycles:u,instructions:kp}:p",
+        &["type 0 config 0x0 precise 0x1 -k -h", "type 0 config 0x1 precise 0x2 -u -h"],
+    ),
     ("*:*", &["error: a tracepoint's group of letters, digits, '_', '-' and '.'"]),
     ("{cycles,cache-misses:G}:H", &["type 0 config 0x0 -guest", "type 0 config 0x3"]),
     ("{cycles,cache-misses:H}:G", &["type 0 config 0x0 -host", "type 0 config 0x3"]),
@@ -186,6 +190,28 @@ const PMU_EVENTS: &[Row] = &[
         "{cpu/instructions/k,cpu/cycles/upp}",
         &["type 0 config 0x1 -u -h", "type 0 config 0x0 precise 0x2 -k -h"],
     ),
+    (
+        "{cpu/cycles/u,cpu/instructions/kp}:p",
+        &["type 0 config 0x0 precise 0x1 -k -h", "type 0 config 0x1 precise 0x2 -u -h"],
+    ),
+    (
+        "{faults:k,cpu/cache-references/}:u,cpu/cycles/k",
+        &["type 1 config 0x2 -h", "type 0 config 0x2 -k -h", "type 0 config 0x0 -u -h"],
+    ),
+    (
+        "{faults:k,cpu/branches/}:u,cpu/cycles/k",
+        &["type 1 config 0x2 -h", "type 0 config 0x4 -k -h", "type 0 config 0x0 -u -h"],
+    ),
+    (
+        "{cpu/cycles/,cpu/instructions/}:G,{cpu/cycles/G,cpu/instructions/G},cpu/cycles/",
+        &[
+            "type 0 config 0x0 -host",
+            "type 0 config 0x1 -host",
+            "type 0 config 0x0 -host",
+            "type 0 config 0x1 -host",
+            "type 0 config 0x0",
+        ],
+    ),
     ("{cpu/cycles/,cpu/cache-misses/G}:H", &["type 0 config 0x0 -guest", "type 0 config 0x3"]),
     ("{cpu/cycles/,cpu/cache-misses/H}:G", &["type 0 config 0x0 -host", "type 0 config 0x3"]),
     (
@@ -220,6 +246,10 @@ const PMU_EVENTS: &[Row] = &[
     // The terms of `test__terms`; there perf reads them and applies none.
     (
         "cpu/config=10,config1,config2=3,umask=1/",
+        &["refused: term 'umask' shares bits of config with another term"],
+    ),
+    (
+        "cpu/config=10,config1,config2=3,config3=4,umask=1,read,r0xead/",
         &["refused: term 'umask' shares bits of config with another term"],
     ),
     ("cpu/config3=4/", &["type 4 config 0x0 config3 0x4"]),
@@ -345,7 +375,7 @@ fn events() {
             .collect();
         assert_eq!(groups.len(), row.0.matches('{').count(), "{}", row.0);
     }
-    assert!(EVENTS.len() + PMU_EVENTS.len() >= 115);
+    assert!(EVENTS.len() + PMU_EVENTS.len() >= 121);
 }
 
 /// Check the lengths of breakpoints on code, which are the machine's.
