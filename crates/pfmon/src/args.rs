@@ -1,10 +1,14 @@
 //! The command line.
 
+mod events;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand};
+
+pub(crate) use events::{Common, Explain, Fit, List, Pmu, Sources, Try};
 
 /// Performance monitoring for Linux: counts that say how far to trust them.
 #[derive(Debug, Parser)]
@@ -17,6 +21,10 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Stat(Box<Stat>),
+    List(Box<List>),
+    Explain(Box<Explain>),
+    Fit(Box<Fit>),
+    Pmu(Box<Pmu>),
 }
 
 /// Count events while a command runs, or in what runs already.
@@ -41,6 +49,17 @@ pub(crate) struct Stat {
     /// Takes events from a file, too: one list a line, # begins a comment
     #[arg(long, value_name = "FILE")]
     pub(crate) events_file: Vec<PathBuf>,
+
+    /// Counts the events of a group of metrics and shows these (docs/metrics.md): its name, or a file; may be repeated
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) group: Vec<String>,
+
+    /// Also evaluates formulas over estimates of events that did not run together
+    #[arg(long, requires = "group")]
+    pub(crate) across_groups: bool,
+
+    #[command(flatten)]
+    pub(crate) sources: Sources,
 
     /// Counts running processes: all their threads, and what these create from now on
     #[arg(short, long, value_name = "PID,…", value_delimiter = ',', conflicts_with_all = ["tid", "all_cpus", "cpu", "cgroup"])]
@@ -179,7 +198,7 @@ mod tests {
     fn options_of_the_command_are_its_own() {
         let args =
             Args::try_parse_from(["pfmon", "stat", "-e", "cs", "ls", "-e", "--json"]).unwrap();
-        let Command::Stat(stat) = args.command;
+        let Command::Stat(stat) = args.command else { panic!("{args:?}") };
         assert_eq!(stat.workload, ["ls", "-e", "--json"]);
         assert_eq!((stat.events, stat.json), (vec!["cs".to_owned()], false));
     }

@@ -1,10 +1,13 @@
 //! Exit codes: the command's own, except these.
 
 use std::fmt;
+use std::io::Write;
 use std::process::ExitCode;
 
 use perfmon::{Error, Exit, SpawnError};
 
+/// The answer is no: nothing was found, or does not open, or does not fit.
+pub(crate) const NO: u8 = 1;
 /// pfmon could not measure, or did not understand its arguments.
 pub(crate) const FAILED: u8 = 125;
 /// With `--strict`: an event has no count.
@@ -21,6 +24,13 @@ pub(crate) fn status(exit: Exit) -> u8 {
     u8::try_from(status).unwrap_or(u8::MAX)
 }
 
+/// Says `message` on standard error, without what would move a terminal's cursor.
+pub(crate) fn say(message: &str) {
+    let visible = |c: char| if c.is_control() && c != '\n' { '\u{fffd}' } else { c };
+    let message: String = message.chars().map(visible).collect();
+    let _ = writeln!(std::io::stderr(), "pfmon: {message}");
+}
+
 /// Why pfmon ends without a result.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -33,10 +43,14 @@ impl Failure {
         Self { code: FAILED, message: message.to_string() }
     }
 
+    /// Nothing was found.
+    pub(crate) fn not_found(message: impl fmt::Display) -> Self {
+        Self { code: NO, message: message.to_string() }
+    }
+
     /// Says why on standard error, and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), "pfmon: {}", self.message);
+        say(&self.message);
         self.code.into()
     }
 }

@@ -22,6 +22,10 @@ fn main() -> ExitCode {
     };
     let result = match &args.command {
         args::Command::Stat(stat) => cmd::stat::run(stat),
+        args::Command::List(list) => cmd::list::run(list),
+        args::Command::Explain(explain) => cmd::explain::run(explain),
+        args::Command::Fit(fit) => cmd::fit::run(fit),
+        args::Command::Pmu(pmu) => cmd::pmu::run(pmu),
     };
     result.unwrap_or_else(|failure| failure.report())
 }

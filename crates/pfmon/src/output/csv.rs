@@ -1,16 +1,20 @@
 //! CSV (RFC 4180, but with plain line feeds): the columns of docs/schema.md.
 
+use crate::cmd::stat::metrics::MetricRow;
 use crate::cmd::stat::results::{EventRow, Interval, StatResult};
 
 const COLUMNS: &str = "event,scope,comm,state,value,unit,enabled_ns,running_ns,coverage,stderr,interval95_low,\
                        interval95_high,reason,mean,stddev,min,max,scale";
 
-/// One line an event, then one line a time. With intervals, the first column is the time, empty for totals.
+/// One line an event, then one line a metric, then one line a time. With intervals, the first column is the time, empty for totals.
 pub(crate) fn result(result: &StatResult, with_time: bool) -> String {
     let prefix = if with_time { "," } else { "" };
     let mut text = if with_time { String::new() } else { format!("{COLUMNS}\n") };
     for row in &result.events {
         text += &format!("{prefix}{}\n", line(row));
+    }
+    for row in &result.metrics {
+        text += &format!("{prefix}{}\n", metric_line(row));
     }
     let mut time = |name: &str, value: Option<u64>| {
         let row = EventRow::time(name, value);
@@ -27,6 +31,9 @@ pub(crate) fn interval(interval: &Interval, first: bool) -> String {
     let mut text = if first { format!("time_ns,{COLUMNS}\n") } else { String::new() };
     for row in &interval.events {
         text += &format!("{},{}\n", interval.time_ns, line(row));
+    }
+    for row in &interval.metrics {
+        text += &format!("{},{}\n", interval.time_ns, metric_line(row));
     }
     text
 }
@@ -53,6 +60,33 @@ fn line(row: &EventRow) -> String {
         number(repeats.map(|repeats| repeats.min)),
         number(repeats.map(|repeats| repeats.max)),
         row.scale.to_string(),
+    ];
+    fields.join(",")
+}
+
+/// A metric in the columns of events; those that say how a count was made are empty.
+fn metric_line(row: &MetricRow) -> String {
+    let repeats = row.repeats.as_ref();
+    let none = String::new;
+    let fields = [
+        quoted(&format!("{}/{}", row.group, row.metric)),
+        quoted(row.scope.as_deref().unwrap_or("")),
+        quoted(row.comm.as_deref().unwrap_or("")),
+        row.state.to_owned(),
+        number(row.value),
+        quoted(&row.unit),
+        none(),
+        none(),
+        none(),
+        none(),
+        none(),
+        none(),
+        quoted(row.reason.as_deref().unwrap_or("")),
+        number(repeats.map(|repeats| repeats.mean)),
+        number(repeats.map(|repeats| repeats.stddev)),
+        number(repeats.map(|repeats| repeats.min)),
+        number(repeats.map(|repeats| repeats.max)),
+        none(),
     ];
     fields.join(",")
 }

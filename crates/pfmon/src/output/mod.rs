@@ -1,12 +1,21 @@
-//! How results look: a table, JSON or CSV. Nothing is computed here.
+//! How results look: text for people, JSON or CSV. Nothing is computed here.
 
 mod csv;
+mod explain;
+mod fit;
+mod list;
+mod pmu;
 mod sink;
 mod table;
+mod text;
 
 pub(crate) use sink::Sink;
 
-use crate::args::Stat;
+use crate::args::{List, Stat};
+use crate::cmd::explain::results::ExplainResult;
+use crate::cmd::fit::results::FitResult;
+use crate::cmd::list::results::ListResult;
+use crate::cmd::pmu::results::PmuResult;
 use crate::cmd::stat::results::{Interval, StatResult};
 use crate::exit::Failure;
 
@@ -31,6 +40,42 @@ pub(crate) fn interval(sink: &mut Sink, args: &Stat, interval: &Interval) -> Res
     } else {
         table::interval(interval, sink.is_fresh(), sink.colour())
     };
+    sink.write(&text)
+}
+
+/// Prints the result of `list`; `about` knows what a PMU is.
+pub(crate) fn list<'d>(
+    sink: &mut Sink,
+    args: &List,
+    result: &ListResult<'_>,
+    about: &dyn Fn(&str) -> Option<&'d str>,
+) -> Result<(), Failure> {
+    let text = match args.common.json {
+        true => json(result)?,
+        false => list::table(result, about, args.masks, sink.colour()),
+    };
+    sink.write(&text)
+}
+
+/// Prints the result of `explain`.
+pub(crate) fn explain(
+    sink: &mut Sink,
+    as_json: bool,
+    result: &ExplainResult,
+) -> Result<(), Failure> {
+    let text = if as_json { json(result)? } else { explain::text(result, sink.colour()) };
+    sink.write(&text)
+}
+
+/// Prints the result of `fit`.
+pub(crate) fn fit(sink: &mut Sink, as_json: bool, result: &FitResult) -> Result<(), Failure> {
+    let text = if as_json { json(result)? } else { fit::text(result) };
+    sink.write(&text)
+}
+
+/// Prints the result of `pmu`.
+pub(crate) fn pmu(sink: &mut Sink, as_json: bool, result: &PmuResult) -> Result<(), Failure> {
+    let text = if as_json { json(result)? } else { pmu::text(result, sink.colour()) };
     sink.write(&text)
 }
 

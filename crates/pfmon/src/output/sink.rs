@@ -10,6 +10,8 @@ pub(crate) struct Sink {
     to: Box<dyn Write>,
     terminal: bool,
     written: bool,
+    /// What can't be written there goes to standard error.
+    precious: bool,
 }
 
 impl Sink {
@@ -17,7 +19,7 @@ impl Sink {
     pub(crate) fn open(args: &Stat) -> Result<Self, Failure> {
         let file = |name: String, file: File| {
             let terminal = file.is_terminal();
-            Self { name, to: Box::new(file), terminal, written: false }
+            Self { name, to: Box::new(file), terminal, written: false, precious: true }
         };
         if let Some(path) = &args.output {
             let name = path.display().to_string();
@@ -35,16 +37,30 @@ impl Sink {
         }
         let stderr = std::io::stderr();
         let terminal = stderr.is_terminal();
-        Ok(Self { name: "standard error".into(), to: Box::new(stderr), terminal, written: false })
+        Ok(Self { terminal, precious: true, ..Self::to("standard error", stderr) })
     }
 
-    /// Writes `text` at once. A reader that has gone is no error. What a file does not take goes to standard
-    /// error, so that it is not lost.
+    /// Standard output, for what can be had again by asking again.
+    pub(crate) fn stdout() -> Self {
+        let stdout = std::io::stdout();
+        let terminal = stdout.is_terminal();
+        Self { terminal, ..Self::to("standard output", stdout) }
+    }
+
+    fn to(name: &str, to: impl Write + 'static) -> Self {
+        let name = name.to_owned();
+        Self { name, to: Box::new(to), terminal: false, written: false, precious: false }
+    }
+
+    /// Writes `text` at once. A reader that has gone is no error. What was measured and a file does not take
+    /// goes to standard error, so that it is not lost.
     pub(crate) fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.written = true;
         match self.to.write_all(text.as_bytes()).and_then(|()| self.to.flush()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                let _ = std::io::stderr().write_all(text.as_bytes());
+                if self.precious {
+                    let _ = std::io::stderr().write_all(text.as_bytes());
+                }
                 Err(Failure::new(format!("can't write results to {}: {error}", self.name)))
             }
             _ => Ok(()),

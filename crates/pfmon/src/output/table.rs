@@ -2,11 +2,9 @@
 
 use std::fmt::Write;
 
+use super::text::{PLAIN, RED, YELLOW, printable};
+use crate::cmd::stat::metrics::MetricRow;
 use crate::cmd::stat::results::{EventRow, Interval, StatResult};
-
-const RED: &str = "\u{1b}[31m";
-const YELLOW: &str = "\u{1b}[33m";
-const PLAIN: &str = "\u{1b}[0m";
 
 /// A row's cells: number, unit and event; what is said behind them; the colour of the number.
 struct Cells<'a> {
@@ -29,6 +27,10 @@ pub(crate) fn result(result: &StatResult, colour: bool) -> String {
     }
     text.push_str("\n\n");
     rows(&mut text, &result.events, "", colour);
+    if !result.metrics.is_empty() {
+        text.push('\n');
+        metrics(&mut text, &result.metrics, "", colour);
+    }
     let _ = write!(text, "\n wall {}", seconds(Some(result.wall_ns)));
     let _ = write!(text, ", user {}", seconds(result.user_ns));
     let _ = writeln!(text, ", system {}", seconds(result.system_ns));
@@ -44,17 +46,25 @@ pub(crate) fn interval(interval: &Interval, first: bool, colour: bool) -> String
     let mut text = if first { "#     time, s\n".to_owned() } else { String::new() };
     let time = format!("{:>13} ", seconds(Some(interval.time_ns)).trim_end_matches(" s"));
     rows(&mut text, &interval.events, &time, colour);
+    metrics(&mut text, &interval.metrics, &time, colour);
     text
 }
 
 fn rows(text: &mut String, events: &[EventRow], prefix: &str, colour: bool) {
-    let cells: Vec<Cells<'_>> = events.iter().map(cells).collect();
+    lines(text, &events.iter().map(cells).collect::<Vec<_>>(), prefix, colour);
+}
+
+fn metrics(text: &mut String, metrics: &[MetricRow], prefix: &str, colour: bool) {
+    lines(text, &metrics.iter().map(metric_cells).collect::<Vec<_>>(), prefix, colour);
+}
+
+fn lines(text: &mut String, cells: &[Cells<'_>], prefix: &str, colour: bool) {
     let width = |of: fn(&Cells<'_>) -> usize| cells.iter().map(of).max().unwrap_or(0);
     let scopes = width(|cells| cells.scope.chars().count());
     let numbers = width(|cells| cells.number.chars().count()).max(18);
     let units = width(|cells| cells.unit.chars().count());
     let names = width(|cells| cells.event.chars().count());
-    for Cells { scope, number, unit, event, remark, colour: own } in &cells {
+    for Cells { scope, number, unit, event, remark, colour: own } in cells {
         let (on, off) = if colour && !own.is_empty() { (*own, PLAIN) } else { ("", "") };
         let gap = if scopes == 0 { "" } else { " " };
         let line = format!(
@@ -89,7 +99,7 @@ fn cells(row: &EventRow) -> Cells<'_> {
     }
     remarks.extend(row.reason.as_deref().map(printable));
     Cells {
-        scope: scope(row),
+        scope: scope(row.scope.as_deref(), row.comm.as_deref()),
         number: shown,
         unit: if row.unit == "events" { "" } else { &row.unit },
         event: printable(&row.event),
@@ -98,10 +108,32 @@ fn cells(row: &EventRow) -> Cells<'_> {
     }
 }
 
+fn metric_cells(row: &MetricRow) -> Cells<'_> {
+    let (mut shown, colour) = match row.value {
+        Some(value) if row.state == "estimated" => (format!("~{}", decimal(value)), YELLOW),
+        Some(value) => (decimal(value), ""),
+        None => (row.state.replace('_', " "), RED),
+    };
+    let mut remarks = Vec::new();
+    if let Some(repeats) = &row.repeats {
+        shown = format!("{} ± {}", decimal(repeats.mean), decimal(repeats.stddev));
+        remarks.push(format!("{} … {}", decimal(repeats.min), decimal(repeats.max)));
+    }
+    remarks.extend(row.reason.as_deref().map(printable));
+    Cells {
+        scope: scope(row.scope.as_deref(), row.comm.as_deref()),
+        number: shown,
+        unit: &row.unit,
+        event: printable(&row.metric),
+        remark: remarks.join("; "),
+        colour,
+    }
+}
+
 /// Which part of the scope a row is of, with the thread's name.
-fn scope(row: &EventRow) -> String {
-    let scope = row.scope.as_deref().unwrap_or("");
-    match &row.comm {
+fn scope(scope: Option<&str>, comm: Option<&str>) -> String {
+    let scope = scope.unwrap_or("");
+    match comm {
         Some(comm) => printable(&format!("{scope} {comm}")),
         None => printable(scope),
     }
@@ -120,8 +152,9 @@ fn decimal(value: f64) -> String {
     }
     let magnitude = value.abs().log10().floor().clamp(-300.0, 300.0);
     if (-4.0..15.0).contains(&magnitude) {
-        let decimals = (5.0 - magnitude).max(0.0);
-        format!("{value:.*}", decimals as usize)
+        let decimals =
+            (0_u8..=9).find(|decimals| magnitude + f64::from(*decimals) >= 5.0).unwrap_or(9);
+        format!("{value:.*}", usize::from(decimals))
     } else {
         format!("{value:.5e}")
     }
@@ -145,11 +178,6 @@ fn seconds(time_ns: Option<u64>) -> String {
         || "unknown".into(),
         |time_ns| format!("{}.{:09} s", time_ns / 1_000_000_000, time_ns % 1_000_000_000),
     )
-}
-
-/// `text` without what would move a terminal's cursor.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

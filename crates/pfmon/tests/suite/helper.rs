@@ -41,6 +41,85 @@ pub(crate) fn run(mut command: Command) -> (String, i32) {
     (String::from_utf8(stderr).unwrap(), status.code().unwrap())
 }
 
+/// What a command said.
+pub(crate) struct Said {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) status: i32,
+}
+
+impl Said {
+    pub(crate) fn by(command: &mut Command) -> Self {
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        Self {
+            out: String::from_utf8(stdout).unwrap(),
+            err: String::from_utf8(stderr).unwrap(),
+            status: status.code().unwrap(),
+        }
+    }
+
+    /// Its only line, which is JSON.
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.out.lines().count(), 1, "{}{}", self.out, self.err);
+        serde_json::from_str(&self.out).unwrap()
+    }
+}
+
+/// `pfmon` with `args`, and with no files of the user's own.
+pub(crate) fn ask<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pfmon"));
+    Said::by(command.args(args).env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null()))
+}
+
+/// `pfmon` with `args`, in the tree of another machine.
+pub(crate) fn ask_on(machine: &str, args: &[&str]) -> Said {
+    let tree = |name: &str| format!("{MACHINES}/{machine}/{name}");
+    let options = [format!("--sysfs={}", tree("sys")), format!("--proc={}", tree("proc"))];
+    // Not every tree has both.
+    let options = options.iter().filter(|it| Path::new(it.split_once('=').unwrap().1).exists());
+    ask(args.iter().map(|it| it.to_string()).chain(options.cloned()))
+}
+
+/// Trees of other machines.
+pub(crate) const MACHINES: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../perfmon-events/tests/fixtures/machines");
+
+/// A PMU description.
+pub(crate) const EXAMPLE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/example.toml");
+
+fn schema(command: &str) -> jsonschema::Validator {
+    let path = format!("{}/../../docs/pfmon.{command}-1.schema.json", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
+}
+
+/// Checks that `result` fits the JSON Schema of `pfmon COMMAND`, and no longer does without one of its fields.
+pub(crate) fn check_schema(command: &str, result: &Value) {
+    let schema = schema(command);
+    let errors: Vec<String> = schema
+        .iter_errors(result)
+        .map(|error| format!("{}: {error}", error.instance_path))
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}\n{result}");
+    for field in result.as_object().unwrap().keys() {
+        let mut spoilt = result.clone();
+        spoilt.as_object_mut().unwrap().remove(field);
+        assert!(!schema.is_valid(&spoilt), "without {field}");
+    }
+    let mut spoilt = result.clone();
+    spoilt["schema"] = format!("pfmon.{command}/2").into();
+    assert!(!schema.is_valid(&spoilt), "another version");
+}
+
+/// Checks that `result` no longer fits the schema of `pfmon COMMAND` once `pointer` is `value`.
+pub(crate) fn check_spoilt(command: &str, result: &Value, pointer: &str, value: Value) {
+    let schema = schema(command);
+    let mut spoilt = result.clone();
+    *spoilt.pointer_mut(pointer).unwrap() = value.clone();
+    assert!(!schema.is_valid(&spoilt), "{pointer} as {value}");
+}
+
 /// The result of `pfmon stat --json` with `args`, and the exit status.
 pub(crate) fn json_and_status(args: &[&str]) -> (Value, i32) {
     let (text, status) = run(stat(["--json"].iter().chain(args)));

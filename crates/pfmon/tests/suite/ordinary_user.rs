@@ -3,7 +3,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::helper::{Directory, Running, json, rows, run, skipped, stat, workload};
+use crate::helper::{Directory, Running, Said, json, rows, run, skipped, stat, workload};
 
 /// Nobody's.
 const ORDINARY: u32 = 65534;
@@ -12,23 +12,23 @@ const ORDINARY: u32 = 65534;
 const KERNEL: [&str; 4] = ["task-clock", "context-switches", "cpu-migrations", "page-faults"];
 const USER: [&str; 4] = ["task-clock", "page-faults:u", "minor-faults:u", "major-faults:u"];
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn paranoid() -> i64 {
+pub(crate) fn paranoid() -> i64 {
     let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(3)
 }
 
 /// `pfmon stat` as an ordinary user, with what it runs; `None` if the user can't be one, with the reason shown.
-struct Ordinary {
+pub(crate) struct Ordinary {
     directory: Directory,
     pfmon: String,
 }
 
 impl Ordinary {
-    fn new(name: &str) -> Option<Self> {
+    pub(crate) fn new(name: &str) -> Option<Self> {
         if paranoid() > 2 {
             skipped(name, "this machine allows no perf events to ordinary users");
             return None;
@@ -38,14 +38,22 @@ impl Ordinary {
         Some(Self { directory, pfmon })
     }
 
-    fn stat(&self, args: &[&str]) -> Command {
-        let mut command = stat(args);
-        let mut ordinary = Command::new(&self.pfmon);
-        ordinary.args(command.get_args());
+    /// What `pfmon` says with `args`.
+    pub(crate) fn ask(&self, args: &[&str]) -> Said {
+        Said::by(self.command().args(args).env("XDG_CONFIG_HOME", "/nonexistent"))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.pfmon);
         if is_root() {
-            ordinary.uid(ORDINARY).gid(ORDINARY);
+            command.uid(ORDINARY).gid(ORDINARY);
         }
-        command = ordinary;
+        command
+    }
+
+    fn stat(&self, args: &[&str]) -> Command {
+        let mut command = self.command();
+        command.args(stat(args).get_args());
         command.current_dir("/").stdin(std::process::Stdio::null());
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
         command

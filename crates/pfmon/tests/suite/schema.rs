@@ -33,6 +33,8 @@ fn results_fit() {
         &["--per-thread", "-e", "page-faults:u", workload(), "threads", "3", "1"],
         &["-p", &std::process::id().to_string(), "-e", "page-faults:u", "sleep", "0.05"],
         &["-e", "page-faults:u", "sh", "-c", "exit 0"],
+        &["-g", "ipc", "-g", "cpu", "-g", "switches", "true"],
+        &["-g", "cpu", "-r", "2", "true"],
     ] {
         check(&schema, &run_json(args));
     }
@@ -42,7 +44,8 @@ fn results_fit() {
 #[test]
 fn intervals_fit() {
     let schema = schema();
-    let (text, _) = run(stat(["--json", "-I", "20", "-e", "page-faults:u,cs:u", "sleep", "0.2"]));
+    let (text, _) =
+        run(stat(["--json", "-I", "20", "-g", "cpu", "-e", "page-faults:u,cs:u", "sleep", "0.2"]));
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.len() >= 2, "{text}");
     lines.iter().for_each(|line| check(&schema, line));

@@ -2,6 +2,7 @@
 
 use perfmon::{Permissions, default_events, has_core_pmu};
 
+use super::metrics::Metrics;
 use crate::args::Stat;
 use crate::exit::Failure;
 
@@ -16,9 +17,9 @@ pub(crate) struct Chosen {
     pub(crate) note: Option<String>,
 }
 
-/// The events of the options, or the default ones.
-pub(crate) fn choose(args: &Stat) -> Result<Chosen, Failure> {
-    let mut lists = args.events.clone();
+/// The events of the options, those of `metrics` first, or the default ones.
+pub(crate) fn choose(args: &Stat, metrics: &Metrics) -> Result<Chosen, Failure> {
+    let mut lists: Vec<String> = metrics.event_lists().chain(args.events.iter().cloned()).collect();
     for path in &args.events_file {
         let complain =
             |why: String| Failure::new(format!("can't read events from {}: {why}", path.display()));

@@ -1,6 +1,7 @@
 //! `pfmon stat`: count events.
 
 mod events;
+pub(crate) mod metrics;
 mod repeat;
 pub(crate) mod results;
 mod run;
@@ -10,19 +11,23 @@ mod watch;
 use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
-use perfmon::{Linux, Names, Session, Signal, SignalFd};
+use perfmon::{Linux, Session, Signal, SignalFd};
 
 use crate::args::Stat;
+use crate::cmd::names;
 use crate::exit::{self, Failure};
 use crate::output::{self, Sink};
+use metrics::Metrics;
 use results::StatResult;
 use run::Measurement;
 
 /// Counts as `args` say, prints the results, and gives the exit status.
 pub(crate) fn run(args: &Stat) -> Result<ExitCode, Failure> {
     let plan = scope::Plan::from_args(args)?;
-    let chosen = events::choose(args)?;
-    let events = Names::system().parse(&chosen.list).map_err(Failure::new)?;
+    let names = names::of_this_machine(&args.sources)?;
+    let metrics = Metrics::from_args(args, &names)?;
+    let chosen = events::choose(args, &metrics)?;
+    let events = names.parse(&chosen.list).map_err(Failure::new)?;
     // The end of the process closes all events at once, which is cheaper than one by one.
     let mut session = ManuallyDrop::new(Session::with_events(Linux::new(), events)?);
     let mut sink = Sink::open(args)?;
@@ -39,7 +44,7 @@ pub(crate) fn run(args: &Stat) -> Result<ExitCode, Failure> {
     let mut results = Vec::new();
     let mut failure = None;
     for _ in 0..args.repeat {
-        let mut measurement = Measurement::new(args, &plan, &signals);
+        let mut measurement = Measurement::new(args, &plan, &metrics, &signals);
         match measurement.run(&mut session, &mut sink) {
             Ok(mut result) => {
                 result.notes.extend(chosen.note.clone());

@@ -1,5 +1,6 @@
 //! Several runs of one command made into one result.
 
+use super::metrics::{MetricRepeats, MetricRow};
 use super::results::{EventRow, Repeats, StatResult};
 
 /// The result of all `runs` (at least one): means over the runs, with their spread.
@@ -23,6 +24,10 @@ pub(crate) fn combine(mut runs: Vec<StatResult>) -> StatResult {
     for (number, row) in result.events.iter_mut().enumerate() {
         let rows: Vec<&EventRow> = runs.iter().filter_map(|run| run.events.get(number)).collect();
         combine_rows(row, &rows);
+    }
+    for (number, row) in result.metrics.iter_mut().enumerate() {
+        let rows: Vec<&MetricRow> = runs.iter().filter_map(|run| run.metrics.get(number)).collect();
+        combine_metrics(row, &rows);
     }
     for run in runs {
         for note in run.notes {
@@ -62,13 +67,36 @@ fn combine_rows(row: &mut EventRow, others: &[&EventRow]) {
     });
 }
 
+/// The mean of a metric is that of its values, not a formula over mean counts.
+fn combine_metrics(row: &mut MetricRow, others: &[&MetricRow]) {
+    let worst = others.iter().find(|other| other.value.is_none() && row.value.is_some());
+    let worst = worst
+        .or_else(|| others.iter().find(|other| row.state == "exact" && other.state != "exact"));
+    if let Some(worst) = worst {
+        (row.state, row.reason) = (worst.state, worst.reason.clone());
+    }
+    let all: Option<Vec<f64>> =
+        std::iter::once(row.value).chain(others.iter().map(|other| other.value)).collect();
+    row.repeats = all.map(|all| MetricRepeats {
+        mean: all.iter().sum::<f64>() / to_f64(all.len() as u64),
+        stddev: deviation(&all),
+        min: all.iter().copied().fold(f64::INFINITY, f64::min),
+        max: all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    });
+    row.value = row.repeats.as_ref().map(|repeats| repeats.mean);
+}
+
 /// Sample standard deviation (n − 1); 0 of a single value.
 fn standard_deviation(values: &[u64]) -> f64 {
+    deviation(&values.iter().copied().map(to_f64).collect::<Vec<f64>>())
+}
+
+fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
     }
-    let mean = mean(values);
-    let squares: f64 = values.iter().map(|&value| (to_f64(value) - mean).powi(2)).sum();
+    let mean = values.iter().sum::<f64>() / to_f64(values.len() as u64);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (squares / to_f64(values.len() as u64 - 1)).sqrt()
 }
 
@@ -96,6 +124,7 @@ mod tests {
     fn run(value: Option<u64>, wall_ns: u64, exit_status: u8) -> StatResult {
         let state = if value.is_some() { "exact" } else { "not_counted" };
         let row = EventRow {
+            item: Some(0),
             event: "cs".into(),
             scope: None,
             comm: None,
@@ -120,6 +149,7 @@ mod tests {
             user_ns: Some(wall_ns),
             system_ns: None,
             events: vec![row],
+            metrics: Vec::new(),
             runs: 1,
             notes: vec!["a note".into()],
         }
@@ -137,6 +167,29 @@ mod tests {
         assert_eq!((result.wall_ns, result.user_ns, result.system_ns), (20, Some(20), None));
         assert_eq!(result.notes, ["a note"]);
         assert_eq!(result.exit_status, Some(3));
+    }
+
+    /// Check that a metric's mean is that of its values, and that a run without one leaves none.
+    #[test]
+    fn metrics_of_runs_become_means() {
+        let row = |value: Option<f64>| MetricRow {
+            group: "g".into(),
+            metric: "m".into(),
+            scope: None,
+            comm: None,
+            state: if value.is_some() { "exact" } else { "undefined" },
+            value,
+            unit: "x".into(),
+            reason: value.is_none().then(|| "why".into()),
+            repeats: None,
+        };
+        let run = |value| StatResult { metrics: vec![row(value)], ..run(Some(1), 1, 0) };
+        let metric = combine(vec![run(Some(1.0)), run(Some(2.0))]).metrics.remove(0);
+        let repeats = MetricRepeats { mean: 1.5, stddev: 0.5_f64.sqrt(), min: 1.0, max: 2.0 };
+        assert_eq!((metric.value, metric.repeats), (Some(1.5), Some(repeats)));
+        let metric = combine(vec![run(Some(1.0)), run(None)]).metrics.remove(0);
+        assert_eq!((metric.value, metric.state), (None, "undefined"));
+        assert_eq!((metric.reason.as_deref(), metric.repeats), (Some("why"), None));
     }
 
     /// Check that a run without a count leaves the whole without one.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use perfmon::{Count, Event, Part, Session, Snapshot, Tally};
 use serde::Serialize;
 
+use super::metrics::MetricRow;
 use crate::args::Stat;
 
 /// One result of `pfmon stat`.
@@ -18,6 +19,7 @@ pub(crate) struct StatResult {
     pub(crate) user_ns: Option<u64>,
     pub(crate) system_ns: Option<u64>,
     pub(crate) events: Vec<EventRow>,
+    pub(crate) metrics: Vec<MetricRow>,
     pub(crate) runs: u32,
     pub(crate) notes: Vec<String>,
 }
@@ -29,11 +31,15 @@ pub(crate) struct Interval {
     /// End of the interval, since counting began.
     pub(crate) time_ns: u64,
     pub(crate) events: Vec<EventRow>,
+    pub(crate) metrics: Vec<MetricRow>,
 }
 
 /// One event, or one part of its scope.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct EventRow {
+    /// The item of the list of events that it comes from; `None` for times.
+    #[serde(skip)]
+    pub(crate) item: Option<usize>,
     pub(crate) event: String,
     pub(crate) scope: Option<String>,
     pub(crate) comm: Option<String>,
@@ -67,9 +73,7 @@ pub(crate) const INTERVAL_SCHEMA: &str = "pfmon.stat-interval/1";
 pub(crate) fn rows(session: &Session, args: &Stat, snapshot: Option<&Snapshot>) -> Vec<EventRow> {
     let mut rows = Vec::new();
     for (number, event) in session.events().iter().enumerate() {
-        let row = |scope, tally: &Tally| {
-            EventRow::new(event, scope, tally)
-        };
+        let row = |scope, tally: &Tally| EventRow::new(event, scope, tally);
         let sums = split(args, session.parts(number, snapshot));
         if sums.is_empty() {
             rows.push(row(
@@ -127,6 +131,7 @@ impl EventRow {
             Count::Unsupported(_) => ("unsupported", None, None),
         };
         Self {
+            item: Some(event.item),
             event: event.text.clone(),
             scope,
             comm: None,
@@ -147,6 +152,7 @@ impl EventRow {
     /// A time as a row of its own.
     pub(crate) fn time(name: &str, value: Option<u64>) -> Self {
         Self {
+            item: None,
             event: name.into(),
             scope: None,
             comm: None,

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use perfmon::{Count, CpuTimes, Ended, Scope, Session, SignalFd, Snapshot, Workload};
 
+use super::metrics::{Metrics, Times};
 use super::results::{INTERVAL_SCHEMA, Interval, RESULT_SCHEMA, StatResult, rows};
 use super::scope::Plan;
 use super::watch::{Event, Watch};
@@ -18,6 +19,7 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct Measurement<'a> {
     args: &'a Stat,
     plan: &'a Plan,
+    metrics: &'a Metrics,
     signals: &'a SignalFd,
     interrupted: bool,
 }
@@ -28,9 +30,23 @@ struct Course {
     ended: Option<Ended>,
 }
 
+/// What was shown last, and of which scope.
+struct Shown<'a> {
+    scope: &'a Scope,
+    snapshot: Snapshot,
+    /// Since counting began.
+    time: Duration,
+    cpu_times: Option<CpuTimes>,
+}
+
 impl<'a> Measurement<'a> {
-    pub(crate) fn new(args: &'a Stat, plan: &'a Plan, signals: &'a SignalFd) -> Self {
-        Self { args, plan, signals, interrupted: false }
+    pub(crate) fn new(
+        args: &'a Stat,
+        plan: &'a Plan,
+        metrics: &'a Metrics,
+        signals: &'a SignalFd,
+    ) -> Self {
+        Self { args, plan, metrics, signals, interrupted: false }
     }
 
     /// Whether the user asked for the end.
@@ -115,7 +131,9 @@ impl<'a> Measurement<'a> {
                 session.start()?;
             }
         }
-        let mut shown = session.snapshot();
+        let cpu_times = scope.cpu_times();
+        let snapshot = session.snapshot();
+        let mut shown = Shown { scope, snapshot, time: Duration::ZERO, cpu_times };
         if last == Event::Due {
             last = self.watch(session, sink, &mut watch, began, &mut shown)?;
         }
@@ -142,7 +160,7 @@ impl<'a> Measurement<'a> {
         sink: &mut Sink,
         watch: &mut Watch<'_>,
         began: Instant,
-        shown: &mut Snapshot,
+        shown: &mut Shown<'_>,
     ) -> Result<Event, Failure> {
         let limit = self.args.time_limit.map(|limit| began + limit);
         let mut next_interval = self.args.interval.map(|interval| began + interval);
@@ -176,14 +194,19 @@ impl<'a> Measurement<'a> {
         session: &Session,
         sink: &mut Sink,
         time: Duration,
-        shown: &mut Snapshot,
+        shown: &mut Shown<'_>,
     ) -> Result<(), Failure> {
+        let events = rows(session, self.args, Some(&shown.snapshot));
+        let cpu_times = shown.scope.cpu_times();
+        let spent = cpu_times.zip(shown.cpu_times).map(|(now, before)| now.since(before));
+        let times = Times::new(shown.scope, time.saturating_sub(shown.time), spent);
         let interval = Interval {
             schema: INTERVAL_SCHEMA,
             time_ns: nanoseconds(time),
-            events: rows(session, self.args, Some(shown)),
+            metrics: self.metrics.evaluate(&events, &times),
+            events,
         };
-        *shown = session.snapshot();
+        (shown.snapshot, shown.time, shown.cpu_times) = (session.snapshot(), time, cpu_times);
         output::interval(sink, self.args, &interval)
     }
 
@@ -202,6 +225,7 @@ impl<'a> Measurement<'a> {
             notes
                 .push("user and system time are unknown: a target has ended, or gives none".into());
         }
+        let events = rows(session, args, None);
         StatResult {
             schema: RESULT_SCHEMA,
             scope: scope.to_string(),
@@ -210,7 +234,8 @@ impl<'a> Measurement<'a> {
             wall_ns: nanoseconds(course.wall),
             user_ns: times.map(|times| nanoseconds(times.user)),
             system_ns: times.map(|times| nanoseconds(times.system)),
-            events: rows(session, args, None),
+            metrics: self.metrics.evaluate(&events, &Times::new(scope, course.wall, times)),
+            events,
             runs: 1,
             notes,
         }
