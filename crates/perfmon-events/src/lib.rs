@@ -14,14 +14,20 @@
 //!
 //! ```text
 //! list      = item { ',' item }                      white space around commas and braces is free
-//! item      = event | '{' event { ',' event } '}' [ ':' modifiers ]
-//! event     = NAME [ ':' modifiers ]                 the kernel's generic events, as `perf list` names them
+//! item      = event | [ NAME ] '{' event { ',' event } '}' [ ':' modifiers ]    the NAME says nothing
+//! event     = [ DESCRIPTION '::' ] NAME { ':' part } an event of a PMU description, or of libpfm4
+//!           | NAME '.' MASK { ':' part }             as vendors write it
+//!           | NAME [ ':' modifiers ]                 the kernel's events, as `perf list` names them; an alias
+//!                                                    of the core PMU; an event of a vendor's file
 //!           | 'r' HEX [ ':' modifiers ]              a raw event of the core PMU
-//!           | PMU '/' term { ',' term } '/' [ [ ':' ] modifiers ]
+//!           | TYPE ':' NUMBER [ ':' modifiers ]      `type` and `config` of `perf_event_attr`
+//!           | PMU '/' term { ',' term } '/' [ [ ':' ] modifiers ]    `*` in PMU stands for any text
 //!           | 'mem:' ADDRESS [ '/' LENGTH ] [ ':' access ] [ ':' modifiers ]
 //!           | GROUP ':' NAME [ ':' modifiers ]       a tracepoint
 //!           | ( 'uprobe:' | 'uretprobe:' ) PATH ':' place [ ':' modifiers ]
-//! term      = NAME [ '=' NUMBER ]                    an alias of the PMU, or a field of its format
+//! part      = MASK | NAME [ '=' NUMBER ] | modifiers a unit mask, or a modifier of the description (`c=2`)
+//! term      = NAME [ '=' NUMBER ]                    an alias of the PMU, a field of its format, or an event
+//!                                                    of its description
 //! access    = letters of "rwx"                       default: rw
 //! place     = SYMBOL [ '+' NUMBER ] | NUMBER         a NUMBER alone is an offset in the file
 //! modifiers = letters of "ukhIGHpDe"                 p up to three times
@@ -37,6 +43,14 @@
 //! | `p` | how precise the instruction address of a sample is to be (`precise_ip`); a group's adds to an event's |
 //! | `D` | always on the PMU, or in error (`pinned`); in a group, the first event's |
 //! | `e` | alone on the PMU (`exclusive`); in a group, the first event's |
+//!
+//! # Sources
+//!
+//! Names are looked up in PMU [descriptions](description) (built in, of directories, given), sysfs, the
+//! kernel's generic events, tracefs, libpfm4's library if the machine has it, and vendors' JSON files, in
+//! this order ([`Source`]). [`Names::explain`] says what each had, [`Names::catalog`] lists all. On machines
+//! with several types of cores a name stands for one event for each of them. [`metrics`] are formulas over
+//! events.
 //!
 //! # What is an error, and what a refusal
 //!
