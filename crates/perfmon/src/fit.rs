@@ -78,7 +78,7 @@ impl<E> Search<'_, E> {
             return Ok(None);
         }
         // What does not fit alone is a group all the same.
-        let fits = (self.together)(&places(set))? || set.count_ones() == 1;
+        let fits = set.count_ones() == 1 || (self.together)(&places(set))?;
         if !fits {
             self.misfits.push(set);
         }

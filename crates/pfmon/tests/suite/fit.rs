@@ -126,3 +126,24 @@ fn unreadable_lists_are_pointed_at() {
     assert_eq!((said.out.as_str(), said.err.as_str(), said.status), ("", expected, 125));
     assert_eq!(ask(["fit"]).status, 125);
 }
+
+/// Check that a group in braces that the PMU can't hold is left out, and not called fitting because it is one.
+#[test]
+fn groups_that_do_not_fit_are_left_out() {
+    let said = ask_on("alder_lake", &["fit", "{cpu_core/cycles/,cpu_atom/cycles/},page-faults"]);
+    assert_eq!(said.status, 1, "{}{}", said.out, said.err);
+    let why = "the group {cpu_core/cycles/,cpu_atom/cycles/} is of several PMUs; leave the braces out to have it split";
+    assert_eq!(said.out.matches(why).count(), 2, "{}", said.out);
+    assert!(said.out.contains("\n{page-faults}\n"), "{}", said.out);
+    if !can_count("groups_that_do_not_fit_are_left_out", "instructions:u") {
+        return;
+    }
+    // No PMU has so many counters.
+    let list = format!("{{{}}}", ["instructions:u"; 64].join(","));
+    let said = ask(["fit", "--json", &list]);
+    let result = said.json();
+    assert_eq!((said.status, &result["fits"]), (1, &false.into()), "{result}");
+    assert_eq!(result["groups"].as_array().unwrap().len(), 0, "{result}");
+    let why = result["events"][0]["refusal"]["why"].as_str().unwrap();
+    assert!(why.ends_with("never gets onto the PMU as a whole"), "{why}");
+}

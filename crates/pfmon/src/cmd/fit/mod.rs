@@ -24,25 +24,41 @@ pub(crate) fn run(args: &Fit) -> Result<ExitCode, Failure> {
     let here = args.common.is_here();
     let pmus = sysfs::pmus(&args.common.sysfs());
     let prober = here.then(|| Prober::new(args.common.sysfs()));
-    let refusals: Vec<Option<Refusal>> =
+    let mut refusals: Vec<Option<Refusal>> =
         events.iter().map(|event| refusal(&names, prober.as_ref(), event)).collect();
-    let units = units(&events, &refusals);
-    let members = |unit: usize| units.get(unit).into_iter().flatten().copied();
-    let fit = perfmon::fit(units.len(), &mut |set: &[usize]| {
-        let events: Vec<&Event> =
-            set.iter().flat_map(|unit| members(*unit)).filter_map(|at| events.get(at)).collect();
+    let mut units = units(&events, &refusals);
+    let together = |places: &[usize]| {
+        let events: Vec<&Event> = places.iter().filter_map(|at| events.get(*at)).collect();
         match &prober {
-            _ if set.len() > 1 && events.iter().any(|event| leads(event)) => Ok(false),
             Some(prober) => prober.together(&events),
             None => Ok(kernel::allows(&pmus, &events)),
         }
+    };
+    // What does not even fit by itself is left out, so that no split holds it.
+    for unit in std::mem::take(&mut units) {
+        if together(&unit)? {
+            units.push(unit);
+            continue;
+        }
+        for place in &unit {
+            refusals[*place] = Some(misfit(&texts(&events, &unit), here));
+        }
+    }
+    let members = |unit: usize| units.get(unit).into_iter().flatten().copied();
+    let fit = perfmon::fit(units.len(), &mut |set: &[usize]| {
+        let places: Vec<usize> = set.iter().flat_map(|unit| members(*unit)).collect();
+        let is_leader = |at: &usize| events.get(*at).is_some_and(leads);
+        if set.len() > 1 && places.iter().any(is_leader) {
+            return Ok(false);
+        }
+        together(&places)
     })?;
     let groups: Vec<Vec<usize>> =
         fit.groups.iter().map(|group| group.iter().flat_map(|it| members(*it)).collect()).collect();
     let mut notes = names.problems();
     notes.extend(remarks(&events, &groups, here));
     names::note(notes.iter().cloned());
-    let is_known = here || groups.len() > 1;
+    let is_known = here || groups.len() != 1 || refusals.iter().any(Option::is_some);
     let result = FitResult {
         schema: SCHEMA,
         here,
@@ -63,6 +79,23 @@ fn refusal(names: &Names, prober: Option<&Prober>, event: &Event) -> Option<Refu
     match prober {
         Some(prober) => prober.refusal(names, event),
         None => event.encoding.as_ref().err().cloned(),
+    }
+}
+
+/// Why a group of the user's, or a single event, is in no split.
+fn misfit(unit: &[String], here: bool) -> Refusal {
+    match unit {
+        [_] => Refusal::new(
+            "it opens, but never gets onto the PMU: something else may hold its counters",
+        )
+        .hint("end other tools that count, such as the NMI watchdog"),
+        _ if here => Refusal::new(format!(
+            "the group {{{}}} never gets onto the PMU as a whole",
+            unit.join(",")
+        ))
+        .hint("leave the braces out to have it split"),
+        _ => Refusal::new(format!("the group {{{}}} is of several PMUs", unit.join(",")))
+            .hint("leave the braces out to have it split"),
     }
 }
 
