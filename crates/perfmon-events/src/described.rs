@@ -234,9 +234,12 @@ impl<'t> Described<'t> {
             }
             Ok(())
         };
-        if self.event.masks.is_empty() && self.settings.is_empty() {
-            // The shortest way for most events: there is nothing to put together.
-            for &(field, value) in &self.event.set {
+        let has_masks = self.masks_in_force().next().is_some();
+        let has_presets = self.masks_in_force().any(|mask| !mask.preset.is_empty());
+        if self.settings.is_empty() && !has_presets && has_masks != self.event.masks.is_empty() {
+            // The shortest way for most events: what is set is added up, and nothing takes another's place.
+            let of_masks = self.masks_in_force().flat_map(|mask| &mask.set);
+            for &(field, value) in self.event.set.iter().chain(of_masks) {
                 self.layout_field(field).map_or(Ok(()), |field| put(field, value))?;
             }
         } else {

@@ -26,8 +26,8 @@ pub(crate) fn text(result: &FitResult) -> String {
 fn summary(result: &FitResult, events: usize) -> String {
     let all = result.events.len();
     let mut text = match (events, all) {
-        (0, 1) => return "the event can't be counted here".into(),
-        (0, all) => return format!("none of {all} events can be counted here"),
+        (0, 1) => return "the event can't be counted like this".into(),
+        (0, all) => return format!("none of {all} events can be counted like this"),
         (1, 1) => "1 event".to_owned(),
         (events, all) if events == all => format!("{all} events"),
         (events, all) => format!("{events} of {all} events"),

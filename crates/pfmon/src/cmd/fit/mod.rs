@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Fit) -> Result<ExitCode, Failure> {
             continue;
         }
         for place in &unit {
-            refusals[*place] = Some(misfit(&texts(&events, &unit), here));
+            refusals[*place] = Some(misfit(&unit, here));
         }
     }
     let members = |unit: usize| units.get(unit).into_iter().flatten().copied();
@@ -83,20 +83,16 @@ fn refusal(names: &Names, prober: Option<&Prober>, event: &Event) -> Option<Refu
 }
 
 /// Why a group of the user's, or a single event, is in no split.
-fn misfit(unit: &[String], here: bool) -> Refusal {
-    match unit {
-        [_] => Refusal::new(
-            "it opens, but never gets onto the PMU: something else may hold its counters",
-        )
-        .hint("end other tools that count, such as the NMI watchdog"),
-        _ if here => Refusal::new(format!(
-            "the group {{{}}} never gets onto the PMU as a whole",
-            unit.join(",")
-        ))
-        .hint("leave the braces out to have it split"),
-        _ => Refusal::new(format!("the group {{{}}} is of several PMUs", unit.join(",")))
-            .hint("leave the braces out to have it split"),
+fn misfit(unit: &[usize], here: bool) -> Refusal {
+    if unit.len() == 1 {
+        let why = "it opens, but never gets onto the PMU: something else may hold its counters";
+        return Refusal::new(why).hint("end other tools that count, such as the NMI watchdog");
     }
+    let why = match here {
+        true => "its group never gets onto the PMU as a whole",
+        false => "its group is of several PMUs",
+    };
+    Refusal::new(why).hint("leave the braces out to have it split")
 }
 
 /// The places of events that stay together, without those that are refused.
