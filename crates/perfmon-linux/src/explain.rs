@@ -44,6 +44,11 @@ pub fn open(errno: Errno, ask: &Ask<'_>, permissions: &Permissions) -> Refusal {
             "watch fewer addresses at once, or end the debugger that uses them",
         ),
         Errno::NOSPC => ("the PMU has no room left", "count fewer events at once"),
+        // `perf_event_validate_size` of kernel/events/core.c: at most 16 KiB.
+        Errno::TOOBIG if ask.in_group => (
+            "its group has too many events: it could not be read as a whole",
+            "split it into smaller groups",
+        ),
         errno => return use_of_open_event("perf_event_open", errno),
     };
     named(Refusal::new(why), "perf_event_open", errno).hint(hint)

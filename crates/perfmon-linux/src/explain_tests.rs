@@ -155,6 +155,10 @@ fn groups_and_reads_have_words_too() {
         Ask { encoding: &cycles, target: &Target::CurrentThread, in_group: true, core_pmu: true };
     let refusal = open(Errno::INVAL, &ask, &ROOT);
     assert!(refusal.why().starts_with("the event does not fit into its group"));
+    assert_eq!(
+        open(Errno::TOOBIG, &ask, &ROOT).why(),
+        "its group has too many events: it could not be read as a whole"
+    );
     // A machine with a PMU is not told to get one.
     assert_eq!(open(Errno::NOENT, &ask, &ROOT).why(), "this machine's PMU does not count it");
     let refusal = use_of_open_event("read", Errno::CHILD);

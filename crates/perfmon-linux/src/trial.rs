@@ -6,6 +6,7 @@ use perfmon_core::{Encoding, Inherit, Privilege, Refusal, StartOn, Target};
 use perfmon_data::{GroupRead, group_read_words};
 use perfmon_sys::{Errno, enable, read_words};
 
+use crate::budget;
 use crate::counter::{Counter, Place};
 use crate::explain::{self, Ask};
 use crate::permissions::{Permissions, has_core_pmu};
@@ -74,6 +75,7 @@ impl Trial {
     /// [`Refusal`] for an event that does not open by itself either.
     pub fn together(&self, events: &[(&Encoding, Option<&[u32]>)]) -> Result<bool, Refusal> {
         let Some(((first, cpus), rest)) = events.split_first() else { return Ok(true) };
+        budget::reserve(events.len() as u64)?;
         let (at, target) = place(*cpus);
         let leader = Counter::open(first, &at, None)
             .map_err(|errno| self.refusal(errno, first, &target, false))?;
@@ -85,7 +87,7 @@ impl Trial {
             }
             match Counter::open(encoding, &at, Some(&leader)) {
                 Ok(member) => members.push(member),
-                Err(Errno::INVAL | Errno::NOSPC | Errno::BUSY) => {
+                Err(Errno::INVAL | Errno::NOSPC | Errno::BUSY | Errno::TOOBIG) => {
                     // Refused in the group; if it opens by itself, the group is the reason.
                     return match Counter::open(encoding, &own, None) {
                         Ok(_) => Ok(false),

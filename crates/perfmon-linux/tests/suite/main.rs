@@ -8,3 +8,4 @@ mod attach;
 mod backend;
 mod budget;
 mod times;
+mod trial;
