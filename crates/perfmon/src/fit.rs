@@ -27,16 +27,13 @@ pub fn fit<E>(
     count: usize,
     together: &mut dyn FnMut(&[usize]) -> Result<bool, E>,
 ) -> Result<Fit, E> {
-    let mut search = Search { together, known: HashMap::new(), misfits: Vec::new(), steps: 0 };
     if count == 0 {
         return Ok(Fit { groups: Vec::new(), is_smallest: true });
     }
     if count > EVENTS_MAX {
-        return Ok(Fit {
-            groups: (0..count).map(|event| vec![event]).collect(),
-            is_smallest: false,
-        });
+        return many(count, together);
     }
+    let mut search = Search { together, known: HashMap::new(), misfits: Vec::new(), steps: 0 };
     let all = u128::MAX >> (EVENTS_MAX - count);
     if search.fits(all)? == Some(true) {
         return Ok(Fit { groups: vec![places(all)], is_smallest: true });
@@ -55,6 +52,32 @@ pub fn fit<E>(
         }
     }
     Ok(Fit { groups: best.into_iter().map(places).collect(), is_smallest })
+}
+
+/// Too many events for a search: each goes into the first group that it fits into.
+fn many<E>(count: usize, together: &mut dyn FnMut(&[usize]) -> Result<bool, E>) -> Result<Fit, E> {
+    let all: Vec<usize> = (0..count).collect();
+    if together(&all)? {
+        return Ok(Fit { groups: vec![all], is_smallest: true });
+    }
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut questions = 0;
+    'events: for event in 0..count {
+        for group in &mut groups {
+            if questions == QUESTIONS_MAX {
+                break;
+            }
+            questions += 1;
+            group.push(event);
+            if together(group)? {
+                continue 'events;
+            }
+            group.pop();
+        }
+        groups.push(vec![event]);
+    }
+    let is_smallest = groups.len() == 2;
+    Ok(Fit { groups, is_smallest })
 }
 
 struct Search<'f, E> {
@@ -147,6 +170,30 @@ fn places(set: u128) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Check that lists too long for a search are asked about, too, and how many questions that takes at most.
+    #[test]
+    fn many_events_are_asked_about() {
+        let answer = |room: usize| {
+            let mut questions = 0;
+            let mut together = |set: &[usize]| {
+                questions += 1;
+                Ok::<_, ()>(set.len() <= room)
+            };
+            let fit = fit(300, &mut together).unwrap();
+            let mut places = fit.groups.concat();
+            places.sort_unstable();
+            assert_eq!(places, (0..300).collect::<Vec<_>>());
+            assert!(fit.groups.iter().all(|group| group.len() <= room));
+            (fit.groups.len(), fit.is_smallest, questions)
+        };
+        assert_eq!(answer(300), (1, true, 1));
+        assert_eq!(answer(299), (2, true, 300));
+        assert_eq!(answer(100), (3, false, 1 + 99 + (1 + 99 * 2) + (2 + 99 * 3)));
+        let (groups, is_smallest, questions) = answer(4);
+        assert!(groups < 300 && !is_smallest, "{groups}");
+        assert_eq!(questions, 1 + QUESTIONS_MAX);
+    }
 
     /// The groups of `count` events under `fits`, and whether they are the fewest.
     fn groups(count: usize, fits: impl Fn(&[usize]) -> bool) -> (Vec<Vec<usize>>, bool) {
