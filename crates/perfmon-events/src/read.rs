@@ -16,11 +16,19 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// Opens a file that has an end and a beginning: a pipe may have neither.
+pub(crate) fn regular(path: &Path) -> io::Result<File> {
+    if path.metadata()?.is_file() {
+        return File::open(path);
+    }
+    Err(io::Error::other("it is no regular file"))
+}
+
 /// The text of a file of at most `bytes_max` bytes.
 pub(crate) fn text_of_at_most(path: &Path, bytes_max: usize) -> io::Result<String> {
     let mut text = String::new();
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
-    File::open(path)?.take(limit.saturating_add(1)).read_to_string(&mut text)?;
+    regular(path)?.take(limit.saturating_add(1)).read_to_string(&mut text)?;
     if text.len() > bytes_max {
         return Err(io::Error::other(format!("longer than {bytes_max} bytes")));
     }

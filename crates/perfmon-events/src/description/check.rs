@@ -40,6 +40,12 @@ impl Source<'_> {
     /// What TOML or a type forbids. Its message names no field, but the line begins with it.
     pub(super) fn toml(&self, error: &toml::de::Error) -> DescriptionError {
         let span = error.span();
+        if span.as_ref().is_some_and(|span| span.start == 0)
+            && error.message().starts_with("missing field")
+        {
+            // The whole file lacks it, not its first line.
+            return self.error(None, "", error.message());
+        }
         let start = span.as_ref().map_or(0, |span| span.start).min(self.text.len());
         let line_start = self.text.as_bytes()[..start].iter().rposition(|byte| *byte == b'\n');
         let line = self.text.get(line_start.map_or(0, |at| at + 1)..).unwrap_or("");

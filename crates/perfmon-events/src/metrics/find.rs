@@ -1,6 +1,5 @@
 //! Groups of metrics by name: files, then what is built in.
 
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -97,6 +96,6 @@ fn is_absent(path: &Path, error: &io::Error) -> bool {
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    crate::read::regular(path)?.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -68,6 +68,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     ("\"1.0\"", "\"one\"", "mine.toml:3: version: expected numbers with dots between them"),
     ("\"A PMU\"", "\"\"", "mine.toml:4: about: is empty"),
+    ("source = [\"A manual, section 1\"]\n", "", "mine.toml: missing field `source`"),
     ("[\"A manual, section 1\"]", "[]", "mine.toml:5: source: names no public document"),
     (
         "devices = [\"cpu\"]",
@@ -172,7 +173,7 @@ fn wrong_files_are_refused() {
         assert!(RIGHT.contains(*from), "{from}");
         assert_eq!(error(&RIGHT.replacen(from, to, 1)), *expected);
     }
-    assert!(error("").starts_with("mine.toml:1: "));
+    assert!(error("").starts_with("mine.toml: "));
     let typed = error(&RIGHT.replacen("width = 48", "width = \"48\"", 1));
     assert_eq!(typed, "mine.toml:24: width: invalid type: string \"48\", expected u64");
     let unknown = error(&RIGHT.replacen("width = 48", "width = 48\ncolour = 1", 1));
@@ -249,6 +250,23 @@ fn directory(name: &str) -> PathBuf {
 /// Names of a machine without sysfs, with the descriptions of a directory.
 fn names_with(directory: &Path) -> Names {
     Names::with_roots("/nonexistent", "/nonexistent").description_directory(directory)
+}
+
+/// Check that only files are read: a pipe in a directory would never end.
+#[test]
+fn what_is_no_file_is_refused() {
+    let directory = directory("no-file");
+    let pipe = directory.join("pipe.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let expected = format!("{}: it is no regular file", pipe.display());
+    assert_eq!(names_with(&directory).problems(), [expected.as_str()]);
+    let mut names = Names::with_roots("/nonexistent", "/nonexistent");
+    for path in [pipe.as_path(), Path::new("/dev/zero"), &directory] {
+        let error = names.add_description(path).unwrap_err().to_string();
+        assert_eq!(error, format!("{}: it is no regular file", path.display()));
+    }
+    let error = perfmon_events::metrics::Group::load(&pipe).unwrap_err().to_string();
+    assert_eq!(error, format!("{}: cannot read it: it is no regular file", pipe.display()));
 }
 
 /// Check that a description needs no code: its events resolve on its machine.
