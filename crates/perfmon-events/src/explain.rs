@@ -106,10 +106,10 @@ impl Detail {
         let fields = event.fields().unwrap_or_default();
         Self {
             origin: description.map_or("software (built in)".into(), resolve::origin),
-            about: event.event.about.clone(),
+            about: event.event.about.to_string(),
             masks: event
                 .masks_in_force()
-                .map(|mask| (mask.name.clone(), mask.about.clone()))
+                .map(|mask| (mask.name.to_string(), mask.about.to_string()))
                 .collect(),
             fields: fields.iter().map(|(field, value)| (field.name.clone(), *value)).collect(),
             errata: event.event.errata.clone(),

@@ -290,7 +290,7 @@ impl Names {
         let software = software.flat_map(|event| std::iter::once(&event.name).chain(&event.also));
         let generic = generic::events().flat_map(|(names, _)| names);
         let described = self.described_names().map(str::to_owned);
-        software.cloned().chain(generic).chain(described).collect()
+        software.map(ToString::to_string).chain(generic).chain(described).collect()
     }
 
     /// The names of this machine's descriptions.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use perfmon_core::{Encoding, Refusal};
 
 use crate::description::{
-    self, DESCRIPTION_BYTES_MAX, DescriptionError, EventEntry, Identity, Machine, Tables,
+    self, DESCRIPTION_BYTES_MAX, DescriptionError, EventEntry, Identity, Machine, Tables, Text,
 };
 use crate::machine::CpuId;
 use crate::{described, generic, read};
@@ -170,7 +170,7 @@ fn fits(machine: &Machine, cpu: &CpuId) -> bool {
 
 fn hides_generic(event: &EventEntry) -> bool {
     let names = std::iter::once(&event.name).chain(&event.also);
-    let generic = |name: &&String| {
+    let generic = |name: &&Text| {
         let name = name.to_ascii_lowercase();
         generic::find(&name).is_some() || software().event(&name).is_some()
     };

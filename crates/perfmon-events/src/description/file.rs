@@ -257,14 +257,13 @@ fn events(source: &Source<'_>, tables: &mut Tables, raw: &Named<raw::Event>) -> 
         if raw.mask.len() > MASKS_MAX {
             return Err(source.at(name, path, format!("has more than {MASKS_MAX} masks")));
         }
-        let also = raw
-            .also
-            .iter()
-            .map(|name| Ok(source.name(name, &format!("{path}.also"), IN_NAMES)?.to_owned()));
+        let also = raw.also.iter().map(|name| {
+            Ok(source.name(name, &format!("{path}.also"), IN_NAMES)?.to_owned().into())
+        });
         let mut event = EventEntry {
-            name: source.name(name, &path, IN_NAMES)?.to_owned(),
+            name: source.name(name, &path, IN_NAMES)?.to_owned().into(),
             also: also.collect::<Checked<_>>()?,
-            about: source.line(&raw.about, format!("{path}.about"))?,
+            about: source.line(&raw.about, format!("{path}.about"))?.into(),
             set: set(source, layout, &raw.set, &format!("{path}.set"))?,
             masks: Vec::new(),
             counters: Vec::new(),
@@ -274,8 +273,8 @@ fn events(source: &Source<'_>, tables: &mut Tables, raw: &Named<raw::Event>) -> 
         for (name, raw) in &raw.mask {
             let path = format!("{path}.mask.{}", shortened(name.get_ref()));
             let mask = Mask {
-                name: source.name(name, &path, IN_NAMES)?.to_owned(),
-                about: source.line(&raw.about, format!("{path}.about"))?,
+                name: source.name(name, &path, IN_NAMES)?.to_owned().into(),
+                about: source.line(&raw.about, format!("{path}.about"))?.into(),
                 set: set(source, layout, &raw.set, &format!("{path}.set"))?,
                 default: raw.default,
                 alone: raw.alone,

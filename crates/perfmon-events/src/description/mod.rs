@@ -10,6 +10,7 @@ mod file;
 mod raw;
 mod registers;
 mod table;
+mod text;
 
 pub use bits::Bits;
 pub use error::DescriptionError;
@@ -18,3 +19,4 @@ pub use table::{
     EventEntry, Field, Identity, Layout, Level, Machine, Mask, Modifier, Place, PmcEntry, PmdEntry,
     Tables,
 };
+pub use text::Text;

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Bits;
+use super::{Bits, Text};
 
 /// What a description is, and which machine it fits. Everything that choosing one needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +61,7 @@ pub struct Machine {
 
 /// The registers and events of a PMU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Tables {
     /// The layouts of control registers, by number.
     pub layouts: Vec<Layout>,
@@ -218,13 +219,14 @@ pub struct Modifier {
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct EventEntry {
     /// Its name.
-    pub name: String,
+    pub name: Text,
     /// Other names.
-    pub also: Vec<String>,
+    pub also: Vec<Text>,
     /// One line on what it counts.
-    pub about: String,
+    pub about: Text,
     /// Fields of the layout, by number, and their values.
     pub set: Vec<(u16, u64)>,
     /// Unit masks.
@@ -240,7 +242,7 @@ pub struct EventEntry {
 impl EventEntry {
     /// Whether `name` is one of its names. Without regard to case.
     pub fn is_called(&self, name: &str) -> bool {
-        let is_it = |own: &String| own == name || own.eq_ignore_ascii_case(name);
+        let is_it = |own: &Text| own.as_str() == name || own.eq_ignore_ascii_case(name);
         is_it(&self.name) || self.also.iter().any(is_it)
     }
 
@@ -253,11 +255,12 @@ impl EventEntry {
 
 /// A unit mask.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Mask {
     /// Its name.
-    pub name: String,
+    pub name: Text,
     /// One line on what it counts.
-    pub about: String,
+    pub about: Text,
     /// Fields of the layout, by number, and the bits that it adds to them.
     pub set: Vec<(u16, u64)>,
     /// Taken when no mask is named.

@@ -13,10 +13,12 @@ use super::results::{
 pub(super) fn of(description: &PmuDescription) -> Details {
     let (identity, tables) = (description.identity(), description.tables());
     let events = tables.events.iter();
-    let errata =
-        |it: &EventEntry| Some(ErrataRow { event: it.name.clone(), errata: it.errata.clone()? });
-    let source =
-        |it: &EventEntry| Some(SourceRow { event: it.name.clone(), source: it.source.clone()? });
+    let errata = |it: &EventEntry| {
+        Some(ErrataRow { event: it.name.to_string(), errata: it.errata.clone()? })
+    };
+    let source = |it: &EventEntry| {
+        Some(SourceRow { event: it.name.to_string(), source: it.source.clone()? })
+    };
     Details {
         name: identity.name.clone(),
         sources: identity.source.clone(),
@@ -31,7 +33,7 @@ pub(super) fn of(description: &PmuDescription) -> Details {
         constraints: events
             .clone()
             .filter(|it| !it.counters.is_empty())
-            .map(|it| ConstraintRow { event: it.name.clone(), pmds: it.counters.clone() })
+            .map(|it| ConstraintRow { event: it.name.to_string(), pmds: it.counters.clone() })
             .collect(),
         errata: events.clone().filter_map(errata).collect(),
         event_sources: events.filter_map(source).collect(),
@@ -98,7 +100,7 @@ fn pmd(tables: &Tables, index: u16, it: &PmdEntry) -> PmdRow {
         width: it.width,
         pmcs: it.pmcs.clone(),
         shift: it.shift,
-        fixed: fixed.map(|event| event.name.clone()),
+        fixed: fixed.map(|event| event.name.to_string()),
         read_only: it.read_only,
         thread_only: it.thread_only,
         system_only: it.system_only,
