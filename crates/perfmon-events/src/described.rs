@@ -155,11 +155,11 @@ impl<'t> Described<'t> {
     fn check_setting(&self, field: u16, value: u64, values: &[(u16, u64)]) -> Result<(), Refusal> {
         let own = self.tables.modifiers.iter().find(|own| own.field == field);
         let modifier = own.map_or("", |own| own.name.as_str());
-        let name = self.name_with_masks();
+        let name = || self.name_with_masks();
         match values.iter().find(|(other, _)| *other == field) {
             Some((_, set)) if *set == value => return Ok(()),
             Some((_, set)) => {
-                let why = format!("'{name}' is defined by {modifier}={set}, not {value}");
+                let why = format!("'{}' is defined by {modifier}={set}, not {value}", name());
                 return Err(Refusal::new(why).hint(format!("leave '{modifier}' out")));
             }
             None => {}
@@ -169,13 +169,18 @@ impl<'t> Described<'t> {
         }
         let mut presets = self.masks_in_force().flat_map(|mask| &mask.preset);
         if self.shares_place(field) && !presets.any(|&(other, _)| other == field) {
-            return Err(Refusal::new(format!("modifier '{modifier}' has no meaning for '{name}'")));
+            let why = format!("modifier '{modifier}' has no meaning for '{}'", name());
+            return Err(Refusal::new(why));
+        }
+        if self.tables.pmds.values().all(|pmd| pmd.fixed.is_none()) {
+            return Ok(());
         }
         let counters = self.counters();
         let heeds = |pmd: &u16| self.heeds(*pmd, field);
         if !counters.is_empty() && !counters.iter().any(heeds) {
             return Err(Refusal::new(format!(
-                "only a fixed counter counts '{name}', and it does not know modifier '{modifier}'"
+                "only a fixed counter counts '{}', and it does not know modifier '{modifier}'",
+                name()
             )));
         }
         Ok(())
