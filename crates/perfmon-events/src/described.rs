@@ -25,6 +25,14 @@ pub(crate) struct BadPart<'a> {
     pub(crate) part: &'a str,
     pub(crate) expected: String,
     pub(crate) near: Vec<String>,
+    /// There is nothing of this name here; another source may know it.
+    pub(crate) is_unknown: bool,
+}
+
+impl<'a> BadPart<'a> {
+    pub(crate) fn new(part: &'a str, expected: String) -> Self {
+        Self { part, expected, near: Vec::new(), is_unknown: false }
+    }
 }
 
 impl<'t> Described<'t> {
@@ -56,6 +64,10 @@ impl<'t> Described<'t> {
             None => Modifiers::parse(part).ok(),
         };
         if letters.is_none() && part.contains('.') {
+            // The vendor's name with its dots.
+            if let Some(mask) = self.event.mask(&part.replace('.', "_")) {
+                return self.add_mask(part, mask);
+            }
             return part.split('.').try_for_each(|part| self.add_part(part));
         }
         let letters = letters.ok_or_else(|| self.no_such(part))?;
@@ -64,7 +76,7 @@ impl<'t> Described<'t> {
     }
 
     fn add_mask<'a>(&mut self, part: &'a str, mask: &'t Mask) -> Result<(), BadPart<'a>> {
-        let bad = |expected: String| Err(BadPart { part, expected, near: Vec::new() });
+        let bad = |expected: String| Err(BadPart::new(part, expected));
         if self.masks.iter().any(|other| other.name == mask.name) {
             return bad("each unit mask once".into());
         }
@@ -77,7 +89,7 @@ impl<'t> Described<'t> {
     }
 
     fn set<'a>(&mut self, part: &'a str, field: u16, value: u64) -> Result<(), BadPart<'a>> {
-        let bad = |expected: String| Err(BadPart { part, expected, near: Vec::new() });
+        let bad = |expected: String| Err(BadPart::new(part, expected));
         if self.settings.iter().any(|&(other, _)| other == field) {
             return bad("each modifier once".into());
         }
@@ -104,7 +116,8 @@ impl<'t> Described<'t> {
         expected.push_str(" (letters of ukhIGHpDe");
         own.iter().for_each(|name| expected.push_str(&format!(", {name}=…")));
         expected.push(')');
-        BadPart { part, expected, near: near::matches(part, masks) }
+        let near = near::matches(part, masks);
+        BadPart { near, is_unknown: true, ..BadPart::new(part, expected) }
     }
 
     fn layout(&self) -> Option<&'t Layout> {
@@ -325,7 +338,7 @@ fn number<'a>(part: &'a str, digits: &str) -> Result<u64, BadPart<'a>> {
     };
     number.map_err(|_| {
         let expected = "a number behind '=' (decimal, or hexadecimal after 0x)".to_owned();
-        BadPart { part, expected, near: Vec::new() }
+        BadPart::new(part, expected)
     })
 }
 

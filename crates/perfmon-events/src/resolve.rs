@@ -100,6 +100,7 @@ impl<'n> Lookup<'n> {
         for is_architectural in [false, true] {
             let mut hits = Hits::default();
             let mut modifiers = Modifiers::default();
+            let mut unknown = None;
             let active = self.names.active().iter();
             let active = active.filter(|it| it.is_architectural() == is_architectural);
             let has_several = active.clone().map(|it| it.devices.len()).sum::<usize>() > 1;
@@ -107,7 +108,17 @@ impl<'n> Lookup<'n> {
                 let tables = active.description.tables();
                 let Some((event, parts)) = event_of(tables, text) else { continue };
                 let mut described = Described::new(tables, event);
-                parts.map_or(Ok(()), |parts| described.add_parts(parts))?;
+                match parts.map_or(Ok(()), |parts| described.add_parts(parts)) {
+                    Err(bad) if bad.is_unknown => {
+                        self.note(Source::Description, false, || {
+                            let (name, origin) = (&event.name, origin(&active.description));
+                            format!("'{name}' of {origin} has no '{}'", bad.part)
+                        });
+                        unknown.get_or_insert(bad);
+                        continue;
+                    }
+                    added => added?,
+                }
                 modifiers = described.modifiers;
                 self.note(Source::Description, true, || origin(&active.description));
                 let name = active.description.identity().name.as_str();
@@ -117,6 +128,9 @@ impl<'n> Lookup<'n> {
             if !hits.is_empty() {
                 let hits = hits.typed_if_one();
                 return Ok(Some(Word { hits, end: End::Read(modifiers) }));
+            }
+            if let Some(unknown) = unknown {
+                return Err(unknown);
             }
         }
         self.note(Source::Description, false, || {
@@ -178,7 +192,7 @@ impl<'n> Lookup<'n> {
                 let names = registry.descriptions.iter();
                 let names = names.map(|it| it.identity().name.as_str());
                 let near = crate::near::matches(pmu, names);
-                BadPart { part: pmu, expected: "a PMU's description".into(), near }
+                BadPart { near, ..BadPart::new(pmu, "a PMU's description".into()) }
             });
         };
         let tables = description.tables();
@@ -190,7 +204,7 @@ impl<'n> Lookup<'n> {
             return self.libpfm(text).ok_or_else(|| {
                 let names = tables.events.iter().map(|event| event.name.as_str());
                 let near = crate::near::matches(word, names);
-                BadPart { part: word, expected: format!("an event of '{pmu}'"), near }
+                BadPart { near, ..BadPart::new(word, format!("an event of '{pmu}'")) }
             });
         };
         let mut described = Described::new(tables, event);

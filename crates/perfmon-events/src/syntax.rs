@@ -297,12 +297,17 @@ impl<'a, 'l> Parser<'a, 'l> {
             return Ok((spec, End::Letters(letters)));
         }
         let found = |Word { hits, end }: Word<'a>| (Spec::Word(hits), end);
-        if let Some(word) = self.lookup.word(text).map_err(|bad| self.bad(bad))? {
-            return Ok(found(word));
-        }
+        let unknown = match self.lookup.word(text) {
+            Ok(Some(word)) => return Ok(found(word)),
+            Err(bad) if !bad.is_unknown => return Err(self.bad(bad)),
+            not_found => not_found.err(),
+        };
+        let is_qualified = behind.is_some_and(|behind| behind.starts_with(':'));
         let tracepoint = match behind.map(split_at_colon) {
             // No tracepoint is called like a list of modifiers, so the event is misspelt.
-            Some((name, letters)) if Modifiers::parse(name).is_err() => Some((name, letters)),
+            Some((name, letters)) if !is_qualified && Modifiers::parse(name).is_err() => {
+                Some((name, letters))
+            }
             _ => None,
         };
         if let Some((name, _)) = tracepoint
@@ -316,8 +321,16 @@ impl<'a, 'l> Parser<'a, 'l> {
         if is_name && let Some(word) = self.lookup.libpfm(text) {
             return Ok(found(word));
         }
-        if is_name && let Some(word) = self.lookup.vendor(word, behind) {
+        // What a description has with other unit masks may stand with its dots in a vendor's file.
+        let is_whole = behind.is_none_or(|behind| Modifiers::parse(behind).is_ok());
+        if is_name
+            && (unknown.is_none() || is_whole)
+            && let Some(word) = self.lookup.vendor(word, behind)
+        {
             return Ok(found(word));
+        }
+        if let Some(unknown) = unknown {
+            return Err(self.bad(unknown));
         }
         match tracepoint {
             Some((name, letters)) => {
@@ -334,23 +347,6 @@ impl<'a, 'l> Parser<'a, 'l> {
                 Err(self.error(word, EVENT).near(near))
             }
         }
-    }
-
-    /// `TYPE:CONFIG`, the numbers of `perf_event_attr`.
-    fn numeric(
-        &self,
-        word: &'a str,
-        behind: Option<&'a str>,
-    ) -> Parsed<Option<(Spec<'a>, Option<&'a str>)>> {
-        let starts_with_digit = |it: &str| it.starts_with(|first: char| first.is_ascii_digit());
-        let Some(behind) = behind.filter(|it| starts_with_digit(word) && starts_with_digit(it))
-        else {
-            return Ok(None);
-        };
-        let (config, letters) = split_at_colon(behind);
-        let pmu_type = u32::try_from(self.number(word)?)
-            .map_err(|_| self.error(word, "a PMU's number, below 2^32"))?;
-        Ok(Some((Spec::Numeric { pmu_type, config: self.number(config)? }, letters)))
     }
 
     /// `NAME/terms/`: an event of a PMU of sysfs, or one of the kernel's events with terms.
@@ -383,17 +379,6 @@ impl<'a, 'l> Parser<'a, 'l> {
             },
         };
         Ok((spec, letters))
-    }
-
-    /// The number of a raw event, if `word` is one.
-    fn raw(&self, word: &str) -> Parsed<Option<u64>> {
-        let digits = word.strip_prefix('r').filter(|it| !it.is_empty());
-        match digits.filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit())) {
-            None => Ok(None),
-            Some(digits) => u64::from_str_radix(digits, 16)
-                .map(Some)
-                .map_err(|_| self.error(digits, "a number below 2^64")),
-        }
     }
 
     /// `pmu`, and what follows its slash.

@@ -14,6 +14,37 @@ const CODE_LENGTH: u64 = size_of::<usize>() as u64;
 const LENGTH_MAX: u64 = 8;
 
 impl<'a> Parser<'a, '_> {
+    /// The number of a raw event, if `word` is one.
+    pub(super) fn raw(&self, word: &str) -> Parsed<Option<u64>> {
+        let digits = word.strip_prefix('r').filter(|it| !it.is_empty());
+        match digits.filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            None => Ok(None),
+            Some(digits) => u64::from_str_radix(digits, 16)
+                .map(Some)
+                .map_err(|_| self.error(digits, "a number below 2^64")),
+        }
+    }
+
+    /// `TYPE:CONFIG`, the numbers of `perf_event_attr`.
+    pub(super) fn numeric(
+        &self,
+        word: &'a str,
+        behind: Option<&'a str>,
+    ) -> Parsed<Option<(Spec<'a>, Option<&'a str>)>> {
+        // A tracepoint's group may begin with a digit: 9p.
+        let Some(behind) = behind.filter(|it| it.starts_with(|first: char| first.is_ascii_digit()))
+        else {
+            return Ok(None);
+        };
+        if word.is_empty() || self.number(word).is_err() {
+            return Ok(None);
+        }
+        let (config, letters) = split_at_colon(behind);
+        let pmu_type = u32::try_from(self.number(word)?)
+            .map_err(|_| self.error(word, "a PMU's number, below 2^32"))?;
+        Ok(Some((Spec::Numeric { pmu_type, config: self.number(config)? }, letters)))
+    }
+
     /// What follows `mem:`.
     pub(super) fn breakpoint(&self, body: &'a str) -> Parsed<(Spec<'a>, Option<&'a str>)> {
         let (range, behind) = split_at_colon(body);

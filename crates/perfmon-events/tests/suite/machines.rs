@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use perfmon_core::Group;
-use perfmon_events::{Event, Names};
+use perfmon_events::{Event, Names, Wanted};
 
 use crate::show;
 
@@ -377,4 +377,60 @@ fn vendors_files() {
     assert_eq!(missing.steps.last().unwrap().what, "no event 'l2_request_g9' in their files");
     let problems = machine("zen3").vendor_events_at(vendor.join("kernel")).problems();
     assert!(problems.iter().any(|it| it.contains("damaged.json")), "{problems:?}");
+}
+
+/// Check that whatever a catalog lists can be typed as it is listed, with each of its unit masks.
+#[test]
+fn what_is_listed_can_be_typed() {
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    for (name, vendor, least) in
+        [("zen3", "kernel/arch", 270), ("alder_lake", "intel", 450), ("big_little", "arm", 450)]
+    {
+        let machine = fixtures.join("machines").join(name);
+        let names = Names::with_roots(machine.join("sys"), fixtures.join("tracefs"))
+            .proc(machine.join("proc"))
+            .vendor_events_at(fixtures.join("vendor").join(vendor));
+        let mut texts = Vec::new();
+        names.catalog(&Wanted::default(), &mut |entry| {
+            texts.push(entry.name.to_string());
+            texts.extend(entry.also.iter().map(ToString::to_string));
+            let masks = entry.masks.iter().map(|(mask, _)| format!("{}:{mask}", entry.name));
+            texts.extend(masks);
+        });
+        let unreadable: Vec<String> = texts
+            .iter()
+            .filter_map(|text| names.parse(text).err().map(|error| format!("{text}: {error}")))
+            .collect();
+        assert_eq!(unreadable, [""; 0], "{name}");
+        assert!(texts.len() >= least, "{name}: {}", texts.len());
+    }
+}
+
+/// Check that a vendor's event is found although a description has others of its first word, and that dots may
+/// stand in a unit mask's name.
+#[test]
+fn vendors_names_with_dots() {
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let machine = fixtures.join("machines/alder_lake");
+    let names =
+        || Names::with_roots(machine.join("sys"), "/nonexistent").proc(machine.join("proc"));
+    let codes = |names: &Names, text: &str| {
+        let events = names.parse(text).unwrap();
+        let encodings = events.iter().map(|event| event.encoding.as_ref().unwrap());
+        encodings.map(|it| (it.config, it.config1)).collect::<Vec<_>>()
+    };
+    let described = names();
+    let text = "intel_adl_p::OCR:DEMAND_DATA_RD_L3_HIT_SNOOP_HITM";
+    let expected = codes(&described, text);
+    assert_eq!(expected.len(), 1);
+    assert_eq!(codes(&described, "intel_adl_p::OCR.DEMAND_DATA_RD.L3_HIT.SNOOP_HITM"), expected);
+    let error = described.parse("OCR.NO_SUCH.THING").unwrap_err();
+    assert_eq!(error.position(), 4);
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("vendors-names-with-dots.json");
+    let event = r#"[{"EventName": "OCR.OTHER.THING", "EventCode": "0x2A", "UMask": "0x01",
+                    "MSRIndex": "0x1a6", "MSRValue": "0x77", "Unit": "cpu_core"}]"#;
+    std::fs::write(&file, event).unwrap();
+    let with_file = names().vendor_events_at(file);
+    assert_eq!(codes(&with_file, "OCR.OTHER.THING:u"), [(0x12a, 0x77)]);
+    assert_eq!(with_file.parse("OCR.NO_SUCH.THING").unwrap_err().position(), 4);
 }

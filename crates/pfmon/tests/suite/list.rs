@@ -207,3 +207,51 @@ fn a_closed_pipe_is_no_error() {
         assert!(matches!(text.lines().last(), Some("0" | "1")) && status == 0, "{args}: {text}");
     }
 }
+
+/// Check events of vendors' files and of a tree of tracepoints: that they are listed, and what is wrong with a file.
+#[test]
+fn events_of_given_files() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../perfmon-events/tests/fixtures");
+    let intel = format!("{fixtures}/vendor/intel");
+    let args = ["list", "--source", "vendor", "--event-files", &intel, "retired", "instructions"];
+    let said = ask_on("alder_lake", &args);
+    let expected = "\
+cpu_atom (vendor)
+  INST_RETIRED.ANY  -      Instructions that retired.
+
+cpu_core (vendor)
+  INST_RETIRED.ANY  -      Instructions that retired.
+
+2 events; these are another machine's files: nothing was tried
+";
+    assert_eq!((said.out.as_str(), said.status), (expected, 0), "{}", said.err);
+    let tracefs = format!("{fixtures}/tracefs");
+    let said =
+        ask(["list", "--source", "tracefs", "--tracefs", &tracefs, "-r", "^s.*_(switch|write)$"]);
+    let expected = "\
+sched (tracefs)
+  sched:sched_switch  -
+
+syscalls (tracefs)
+  syscalls:sys_enter_write  -
+
+2 events; these are another machine's files: nothing was tried
+";
+    assert_eq!((said.out.as_str(), said.status), (expected, 0), "{}", said.err);
+    let directory = Directory::new("event-files");
+    let file = directory.path("events.json");
+    std::fs::write(
+        &file,
+        r#"[{"EventName": "GOOD", "EventCode": "1"}, {"EventName": "BAD", "EventCode": "x"}]"#,
+    )
+    .unwrap();
+    let said = ask_on("zen3", &["explain", "--json", "--event-files", &file, "GOOD"]);
+    assert_eq!(said.status, 0, "{}{}", said.out, said.err);
+    let said = ask_on("zen3", &["list", "--event-files", &file, "--source", "vendor"]);
+    assert!(said.out.starts_with("cpu (vendor)\n  GOOD  -\n"), "{}", said.out);
+    assert!(
+        said.err.contains("events.json: entry 2 'BAD': EventCode is 'x', not a number"),
+        "{}",
+        said.err
+    );
+}
