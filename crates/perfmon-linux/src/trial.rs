@@ -69,19 +69,20 @@ impl Trial {
     }
 
     /// Whether the kernel counts these events together: all open as one group, and the group gets onto the PMU
-    /// while nothing else of this process wants it.
+    /// while nothing else of this process wants it. Events of a thread follow one that counts on CPUs only.
     ///
     /// # Errors
     /// [`Refusal`] for an event that does not open by itself either.
     pub fn together(&self, events: &[(&Encoding, Option<&[u32]>)]) -> Result<bool, Refusal> {
         let Some(((first, cpus), rest)) = events.split_first() else { return Ok(true) };
         budget::reserve(events.len() as u64)?;
-        let (at, target) = place(*cpus);
+        let common = events.iter().find_map(|(_, cpus)| *cpus);
+        let (at, target) = place(cpus.or(common));
         let leader = Counter::open(first, &at, None)
             .map_err(|errno| self.refusal(errno, first, &target, false))?;
         let mut members = Vec::new();
         for (encoding, cpus) in rest {
-            let (own, own_target) = place(*cpus);
+            let (own, own_target) = place(cpus.or(common));
             if own_target != target {
                 return Ok(false);
             }

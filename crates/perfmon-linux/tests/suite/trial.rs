@@ -55,3 +55,20 @@ fn what_does_not_open_is_an_error() {
         assert_eq!(refusal.errno_name(), Some("ENOENT"), "{refusal}");
     }
 }
+
+/// Check that a thread's events go where one of their group counts, and that two CPUs are no group.
+#[test]
+fn a_group_is_in_one_place() {
+    let trial = Trial::new();
+    let event = faults_user();
+    let (first, second) = ([0], [1]);
+    if let Err(refusal) = trial.open_as_asked(&event, Some(&first)) {
+        return skipped("a_group_is_in_one_place", refusal);
+    }
+    let together = |cpus: &[Option<&[u32]>]| {
+        trial.together(&cpus.iter().map(|cpus| (&event, *cpus)).collect::<Vec<_>>())
+    };
+    assert_eq!(together(&[None, Some(&first), None]), Ok(true));
+    assert_eq!(together(&[Some(&first), None]), Ok(true));
+    assert_eq!(together(&[Some(&first), Some(&second)]), Ok(false));
+}

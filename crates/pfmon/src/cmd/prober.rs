@@ -54,9 +54,8 @@ impl Prober {
     /// # Errors
     /// An event that does not open any more, and CPUs that this process may not use.
     pub(crate) fn together(&self, events: &[&Event]) -> Result<bool, Failure> {
-        // Of an event that counts on CPUs only, all others must follow.
-        let forced = events.iter().find_map(|event| sysfs::only_on(&self.sysfs, event));
-        if forced.is_none() {
+        // An event that counts on CPUs only takes all others with it.
+        if events.iter().all(|event| sysfs::only_on(&self.sysfs, event).is_none()) {
             let mut types: Vec<&[u32]> =
                 events.iter().filter_map(|event| sysfs::core_type(&self.sysfs, event)).collect();
             types.dedup();
@@ -69,7 +68,7 @@ impl Prober {
         let mut opened = Vec::with_capacity(events.len());
         for event in events {
             let encoding = event.encoding.as_ref().map_err(Failure::new)?;
-            opened.push((&**encoding, sysfs::only_on(&self.sysfs, event).or(forced)));
+            opened.push((&**encoding, sysfs::only_on(&self.sysfs, event)));
         }
         self.trial.together(&opened).map_err(Failure::new)
     }
