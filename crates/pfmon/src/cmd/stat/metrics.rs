@@ -65,6 +65,11 @@ impl Metrics {
         Ok(Self { groups, across_groups: args.across_groups })
     }
 
+    /// The CPU time of `scope`, which only formulas want to know for each interval.
+    pub(crate) fn cpu_times(&self, scope: &Scope) -> Option<CpuTimes> {
+        if self.groups.is_empty() { None } else { scope.cpu_times() }
+    }
+
     /// The events of each group. They must be the first items of what is counted.
     pub(crate) fn event_lists(&self) -> impl Iterator<Item = String> {
         self.groups.iter().map(Group::event_list)

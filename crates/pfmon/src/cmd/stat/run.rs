@@ -131,7 +131,7 @@ impl<'a> Measurement<'a> {
                 session.start()?;
             }
         }
-        let cpu_times = scope.cpu_times();
+        let cpu_times = self.metrics.cpu_times(scope);
         let snapshot = session.snapshot();
         let mut shown = Shown { scope, snapshot, time: Duration::ZERO, cpu_times };
         if last == Event::Due {
@@ -197,7 +197,7 @@ impl<'a> Measurement<'a> {
         shown: &mut Shown<'_>,
     ) -> Result<(), Failure> {
         let events = rows(session, self.args, Some(&shown.snapshot));
-        let cpu_times = shown.scope.cpu_times();
+        let cpu_times = self.metrics.cpu_times(shown.scope);
         let spent = cpu_times.zip(shown.cpu_times).map(|(now, before)| now.since(before));
         let times = Times::new(shown.scope, time.saturating_sub(shown.time), spent);
         let interval = Interval {
