@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
+use perfmon_data::pmu_type;
+
 use crate::description::{EventEntry, Mask};
 use crate::explain::Source;
 use crate::names::Names;
@@ -214,7 +216,7 @@ fn list_generic(visit: &mut dyn FnMut(Entry<'_>)) {
         let name = names.remove(0);
         let also = names.into_iter().map(Cow::Owned).collect();
         let about = match event.pmu_type {
-            generic::HW_CACHE => "the kernel's cache event for this CPU",
+            pmu_type::HW_CACHE => "the kernel's cache event for this CPU",
             _ => "the kernel's generic event for this CPU",
         };
         visit(Entry { also, about: about.into(), ..Entry::new(Source::Generic, "generic", name) });

@@ -50,6 +50,8 @@ impl fmt::Display for Source {
 /// One source that was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
+    /// For which item of the list, counted from 0.
+    pub item: usize,
     /// The source.
     pub source: Source,
     /// Whether it knew the name.
@@ -117,8 +119,8 @@ impl Detail {
         }
     }
 
-    /// What the event would be on its own machine, one line a thing.
-    pub(crate) fn words(&self, event: &Described<'_>) -> impl Iterator<Item = String> {
+    /// What the event would be on its own machine.
+    pub(crate) fn words(&self, event: &Described<'_>) -> String {
         let words = match event.encoding() {
             Ok(encoding) => {
                 let words = [encoding.config, encoding.config1, encoding.config2, encoding.config3];
@@ -131,7 +133,7 @@ impl Detail {
             }
             Err(refusal) => refusal.to_string(),
         };
-        [format!("{}: {words}", self.origin)].into_iter()
+        format!("{}: {words}", self.origin)
     }
 
     pub(crate) fn of_vendor(event: &VendorEvent) -> Self {

@@ -3,10 +3,7 @@
 //! Source: `include/uapi/linux/perf_event.h` (Linux 6.18) for the numbers, perf-list(1) and
 //! `tools/perf/util/parse-events.l` for the names.
 
-/// `PERF_TYPE_HARDWARE`.
-pub(crate) const HARDWARE: u32 = 0;
-/// `PERF_TYPE_HW_CACHE`.
-pub(crate) const HW_CACHE: u32 = 3;
+use perfmon_data::pmu_type::{HARDWARE, HW_CACHE};
 
 /// A generic event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

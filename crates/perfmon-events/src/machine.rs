@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::read;
@@ -78,12 +78,24 @@ impl fmt::Display for CpuId {
 pub(crate) fn cpus(proc: &Path, sysfs: &Path) -> Vec<CpuId> {
     let mut midrs = Vec::new();
     for cpu in 0..CPUS_MAX {
-        let file = format!("devices/system/cpu/cpu{cpu}/regs/identification/midr_el1");
-        let Ok(text) = read::text(&sysfs.join(file)) else { break };
-        let midr = text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
-        midrs.extend(midr.map(|midr| CpuId::Arm64 { midr }).filter(|id| !midrs.contains(id)));
+        let Ok(text) = midr_text(sysfs, cpu) else { break };
+        midrs.extend(arm64(&text).filter(|id| !midrs.contains(id)));
     }
     if midrs.is_empty() { vec![from_cpuinfo(&first_cpu(proc))] } else { midrs }
+}
+
+/// What CPU number `cpu` is, where each of them tells: on arm64.
+pub(crate) fn cpu(sysfs: &Path, cpu: u32) -> Option<CpuId> {
+    arm64(&midr_text(sysfs, cpu).ok()?)
+}
+
+fn midr_text(sysfs: &Path, cpu: u32) -> io::Result<String> {
+    read::text(&sysfs.join(format!("devices/system/cpu/cpu{cpu}/regs/identification/midr_el1")))
+}
+
+fn arm64(text: &str) -> Option<CpuId> {
+    let midr = u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()?;
+    Some(CpuId::Arm64 { midr })
 }
 
 fn first_cpu(proc: &Path) -> String {

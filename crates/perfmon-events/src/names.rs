@@ -1,7 +1,10 @@
+mod devices;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use perfmon_core::{Encoding, Group, Refusal};
+use perfmon_data::pmu_type::{BREAKPOINT, RAW};
 use perfmon_sys::Libpfm;
 
 use crate::blind::Subject;
@@ -11,17 +14,14 @@ use crate::event::{Event, Written};
 use crate::explain::{Explained, Explanation, Source};
 use crate::found::Found;
 use crate::hit::{Hit, Hits};
-use crate::machine::{self, CpuId};
+use crate::machine::CpuId;
 use crate::registry::{PmuDescription, Registry};
 use crate::resolve::Lookup;
 use crate::syntax::{self, Item, Spec};
 use crate::vendor::{VendorEvent, VendorEvents};
-use crate::{generic, read, registry, sysfs, tracepoint, uprobe};
+use crate::{generic, registry, tracepoint, uprobe};
 
-/// `PERF_TYPE_RAW`.
-const RAW: u32 = 4;
-/// `PERF_TYPE_BREAKPOINT`.
-const BREAKPOINT: u32 = 5;
+pub(crate) use devices::{Active, Device};
 
 /// Where names are looked up.
 ///
@@ -43,30 +43,8 @@ pub struct Names {
     cpus: OnceLock<Vec<CpuId>>,
     active: OnceLock<Vec<Active>>,
     core_pmus: OnceLock<Vec<Arc<Device>>>,
-    vendor: OnceLock<Vec<Result<VendorEvents, Refusal>>>,
-}
-
-/// A PMU of this machine.
-#[derive(Clone, Debug)]
-pub(crate) struct Device {
-    pub(crate) name: String,
-    pub(crate) pmu_type: u32,
-    pub(crate) cpus: Option<Vec<u32>>,
-    /// There is no other one of its kind.
-    pub(crate) is_only: bool,
-}
-
-/// A description of this machine's CPU, with the PMUs that it is about.
-#[derive(Debug)]
-pub(crate) struct Active {
-    pub(crate) description: Arc<PmuDescription>,
-    pub(crate) devices: Vec<Arc<Device>>,
-}
-
-impl Active {
-    pub(crate) fn is_architectural(&self) -> bool {
-        self.description.identity().architectural
-    }
+    /// By path, and the CPU that they are for.
+    vendor: OnceLock<Vec<(CpuId, Result<VendorEvents, Refusal>)>>,
 }
 
 impl Names {
@@ -112,6 +90,8 @@ impl Names {
     #[must_use]
     pub fn proc(mut self, proc: impl Into<PathBuf>) -> Self {
         self.proc = proc.into();
+        (self.cpus, self.active) = (OnceLock::new(), OnceLock::new());
+        self.vendor = OnceLock::new();
         self
     }
 
@@ -119,7 +99,7 @@ impl Names {
     #[must_use]
     pub fn description_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.description_directories.push(directory.into());
-        self.registry = OnceLock::new();
+        (self.registry, self.active) = (OnceLock::new(), OnceLock::new());
         self
     }
 
@@ -127,6 +107,7 @@ impl Names {
     #[must_use]
     pub fn vendor_events_at(mut self, path: impl Into<PathBuf>) -> Self {
         self.vendor_paths.push(path.into());
+        self.vendor = OnceLock::new();
         self
     }
 
@@ -205,6 +186,7 @@ impl Names {
         let mut members: Vec<(Written, Hit)> = Vec::new();
         for (number, item) in items {
             let (written, spec) = Written::of(number, item);
+            lookup.begin(number);
             let hits = self.hits(spec, lookup);
             members.extend(hits.into_iter().map(|hit| (written.clone(), hit)));
         }
@@ -299,11 +281,6 @@ impl Names {
         events.map(|event| event.name.as_str())
     }
 
-    /// Where sysfs has its PMUs.
-    pub(crate) fn devices(&self) -> &Path {
-        &self.devices
-    }
-
     pub(crate) fn tracefs(&self) -> &[PathBuf] {
         &self.tracefs
     }
@@ -329,91 +306,49 @@ impl Names {
         crate::near::matches(name, names)
     }
 
-    /// The PMUs of this machine that `description` is about, by their names in sysfs; `None` if it does
-    /// not describe this machine's CPU.
-    pub fn devices_of(&self, description: &PmuDescription) -> Option<Vec<&str>> {
-        let active = self.active().iter().find(|it| std::ptr::eq(&*it.description, description))?;
-        Some(active.devices.iter().map(|device| device.name.as_str()).collect())
-    }
-
     /// What is wrong with descriptions and vendors' files; the others are not touched by it.
     pub fn problems(&self) -> Vec<String> {
         let descriptions = self.registry().problems.iter().map(ToString::to_string);
-        let vendor = self.vendor().iter().flat_map(|events| match events {
+        let vendor = self.vendor().iter().flat_map(|(_, events)| match events {
             Ok(events) => events.problems().to_vec(),
             Err(refusal) => vec![refusal.to_string()],
         });
-        descriptions.chain(vendor).collect()
-    }
-
-    /// The distinct CPUs of the machine: one, or one a core type where the machine tells.
-    pub fn cpus(&self) -> &[CpuId] {
-        self.cpus.get_or_init(|| machine::cpus(&self.proc, &self.sysfs))
-    }
-
-    /// The descriptions of this machine's CPU that have events.
-    pub(crate) fn active(&self) -> &[Active] {
-        self.active.get_or_init(|| {
-            let fits = |it: &&Arc<PmuDescription>| {
-                !it.identity().machines.is_empty() && self.cpus().iter().any(|cpu| it.fits(cpu))
-            };
-            let descriptions = self.registry().descriptions.iter().filter(fits);
-            let active = descriptions.map(|description| {
-                let patterns = &description.identity().devices;
-                let devices = patterns.iter().map(|pattern| self.devices_like(pattern));
-                let devices = devices.into_iter().find(|found| !found.is_empty());
-                Active { description: description.clone(), devices: devices.unwrap_or_default() }
-            });
-            active.filter(|it| it.description.has_events()).collect()
-        })
-    }
-
-    /// The PMUs whose names fit `pattern`.
-    fn devices_like(&self, pattern: &str) -> Vec<Arc<Device>> {
-        let names = match pattern.contains('*') {
-            true => sysfs::instances(self.devices(), pattern),
-            false => vec![pattern.to_owned()],
-        };
-        names.iter().filter_map(|name| self.device(name)).map(Arc::new).collect()
-    }
-
-    fn device(&self, name: &str) -> Option<Device> {
-        sysfs::Pmu::open(self.devices(), name).ok()?.device().ok()
-    }
-
-    /// The PMUs that count what CPUs do: one for each type of core.
-    pub(crate) fn core_pmus(&self) -> &[Arc<Device>] {
-        self.core_pmus.get_or_init(|| {
-            if let Some(cpu) = self.device("cpu") {
-                return vec![Arc::new(cpu)];
+        let mut problems: Vec<String> = descriptions.collect();
+        for problem in vendor {
+            // A file that is for several CPUs is read for each.
+            if !problems.contains(&problem) {
+                problems.push(problem);
             }
-            let devices = self.devices();
-            let is_core = |name: &&String| devices.join(name).join("cpus").is_file();
-            let names = read::names_in(devices);
-            let mut core: Vec<Device> =
-                names.iter().filter(is_core).filter_map(|name| self.device(name)).collect();
-            let is_only = core.len() == 1;
-            core.iter_mut().for_each(|device| device.is_only = is_only);
-            core.into_iter().map(Arc::new).collect()
-        })
+        }
+        problems
     }
 
-    fn vendor(&self) -> &[Result<VendorEvents, Refusal>] {
+    fn vendor(&self) -> &[(CpuId, Result<VendorEvents, Refusal>)] {
         self.vendor.get_or_init(|| {
             let paths = self.vendor_paths.iter().filter(|path| path.exists());
-            let cpus = self.cpus();
-            paths.flat_map(|path| cpus.iter().map(|cpu| VendorEvents::load(path, cpu))).collect()
+            let load = |path, cpu: &CpuId| (cpu.clone(), VendorEvents::load(path, cpu));
+            paths.flat_map(|path| self.cpus().iter().map(|cpu| load(path, cpu))).collect()
         })
     }
 
-    /// The events of vendors' files.
+    /// The events of vendors' files, each once: a file may be for several CPUs.
     pub(crate) fn all_vendor_events(&self) -> impl Iterator<Item = &VendorEvent> {
-        self.vendor().iter().flatten().flat_map(VendorEvents::iter)
+        let files: Vec<&VendorEvents> =
+            self.vendor().iter().filter_map(|(_, events)| events.as_ref().ok()).collect();
+        (0..files.len()).flat_map(move |place| {
+            let (before, events) = (files[..place].to_vec(), files[place]);
+            let is_known = move |event: &&VendorEvent| {
+                before.iter().any(|other| other.find_all(&event.name).contains(event))
+            };
+            events.iter().filter(move |event| !is_known(event))
+        })
     }
 
-    /// The events of vendors' files that are called `name`: one, or one a core type.
-    pub(crate) fn vendor_events(&self, name: &str) -> Vec<&VendorEvent> {
-        self.vendor().iter().flatten().flat_map(|events| events.find_all(name)).collect()
+    /// The events of vendors' files that are called `name`, with the CPU that each is for.
+    pub(crate) fn vendor_events(&self, name: &str) -> Vec<(&CpuId, &VendorEvent)> {
+        let files = self.vendor().iter();
+        let files = files.filter_map(|(cpu, events)| Some((cpu, events.as_ref().ok()?)));
+        files.flat_map(|(cpu, it)| it.find_all(name).iter().map(move |it| (cpu, it))).collect()
     }
 
     /// Why vendors' files don't have `name`.

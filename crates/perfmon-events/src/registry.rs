@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use perfmon_core::{Encoding, Refusal};
+use perfmon_data::pmu_type::RAW;
 
 use crate::description::{
     self, DESCRIPTION_BYTES_MAX, DescriptionError, EventEntry, Identity, Machine, Tables, Text,
@@ -21,9 +22,6 @@ struct BuiltIn {
 
 /// What the build script made of `pmu/`.
 static BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
-
-/// `PERF_TYPE_RAW`.
-const RAW: u32 = 4;
 
 /// The description that may name the kernel's software events.
 const SOFTWARE: &str = "software";

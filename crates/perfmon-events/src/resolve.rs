@@ -1,10 +1,11 @@
 //! Words to events: which source knows a name. Sources are asked in the order of [`Source`], and none is
 //! opened before one in front of it did not know the name.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use perfmon_core::{Encoding, Refusal};
+use perfmon_data::pmu_type::SOFTWARE;
 use perfmon_sys::LibpfmEvent;
 
 use crate::described::{BadPart, Described};
@@ -13,6 +14,7 @@ use crate::explain::{Detail, Source, Step};
 use crate::found::Found;
 use crate::generic::{self, Generic};
 use crate::hit::{End, Hit, Hits, Word};
+use crate::machine::CpuId;
 use crate::modifiers::Modifiers;
 use crate::names::{Active, Device, Names};
 use crate::registry::{self, PmuDescription};
@@ -24,15 +26,17 @@ use crate::vendor::VendorEvent;
 pub(crate) struct Lookup<'n> {
     pub(crate) names: &'n Names,
     trail: Option<RefCell<Vec<Step>>>,
+    /// Which item of the list is looked at.
+    item: Cell<usize>,
 }
 
 impl<'n> Lookup<'n> {
     pub(crate) fn new(names: &'n Names) -> Self {
-        Self { names, trail: None }
+        Self { names, trail: None, item: Cell::new(0) }
     }
 
     pub(crate) fn explaining(names: &'n Names) -> Self {
-        Self { names, trail: Some(RefCell::default()) }
+        Self { trail: Some(RefCell::default()), ..Self::new(names) }
     }
 
     /// What was tried.
@@ -40,9 +44,15 @@ impl<'n> Lookup<'n> {
         self.trail.map(RefCell::into_inner).unwrap_or_default()
     }
 
+    /// What is noted from now on is about item number `item` of the list.
+    pub(crate) fn begin(&self, item: usize) {
+        self.item.set(item);
+    }
+
     pub(crate) fn note(&self, source: Source, found: bool, what: impl FnOnce() -> String) {
         if let Some(trail) = &self.trail {
-            trail.borrow_mut().push(Step { source, found, what: what() });
+            let item = self.item.get();
+            trail.borrow_mut().push(Step { item, source, found, what: what() });
         }
     }
 
@@ -229,15 +239,10 @@ impl<'n> Lookup<'n> {
                 hits
             }
             None => {
-                if let Some(trail) = &self.trail {
-                    // What it would be elsewhere is worth knowing.
-                    let detail = Detail::of(&described, Some(description));
-                    trail.borrow_mut().extend(detail.words(&described).map(|what| Step {
-                        source: Source::Description,
-                        found: true,
-                        what,
-                    }));
-                }
+                // What it would be elsewhere is worth knowing.
+                self.note(Source::Description, true, || {
+                    Detail::of(&described, Some(description)).words(&described)
+                });
                 Hits::one(Err(self.names.not_this_machine(description)))
             }
         };
@@ -334,11 +339,11 @@ impl<'n> Lookup<'n> {
     pub(crate) fn vendor<'a>(&self, word: &'a str, behind: Option<&'a str>) -> Option<Word<'a>> {
         let devices = self.names.devices();
         let mut hits = Hits::default();
-        for event in self.names.vendor_events(word) {
+        for (cpu, event) in self.names.vendor_events(word) {
             self.note(Source::Vendor, true, || event.file.display().to_string());
             let term = |(name, value): &'n (String, u64)| Term { name, value: Some(*value) };
             let terms: Vec<Term<'_>> = event.terms.iter().map(term).collect();
-            for pmu in self.vendor_pmus(event) {
+            for pmu in self.vendor_pmus(event, cpu) {
                 let found = sysfs::find(devices, &pmu, &terms, &|_, _| None);
                 let found = found.map(|found| Found {
                     scale: event.scale.unwrap_or(found.scale),
@@ -357,11 +362,11 @@ impl<'n> Lookup<'n> {
     }
 
     /// The PMUs that a vendor's file calls by the name of their kind; `cpu` is the core PMU, whatever the
-    /// kernel calls it.
-    fn vendor_pmus(&self, event: &VendorEvent) -> Vec<String> {
-        let core = self.names.core_pmus();
+    /// kernel calls it, of the CPUs that the file is for.
+    fn vendor_pmus(&self, event: &VendorEvent, cpu: &CpuId) -> Vec<String> {
+        let mut core = self.names.core_pmus_of(cpu).map(|pmu| pmu.name.clone()).peekable();
         match event.pmu.as_str() {
-            "cpu" if !core.is_empty() => core.iter().map(|pmu| pmu.name.clone()).collect(),
+            "cpu" if core.peek().is_some() => core.collect(),
             // Parts of a name, with something between them and behind.
             pmu if pmu.contains(',') => {
                 sysfs::instances(self.names.devices(), &(pmu.replace(',', "*") + "*"))
@@ -384,9 +389,6 @@ fn event_of<'t, 'a>(
     };
     tables.event(word).map(|event| (event, behind)).or_else(dotted)
 }
-
-/// `PERF_TYPE_SOFTWARE`.
-const SOFTWARE: u32 = 1;
 
 /// A description, as people know it.
 pub(crate) fn origin(description: &PmuDescription) -> String {

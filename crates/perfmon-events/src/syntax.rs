@@ -121,6 +121,7 @@ pub(crate) fn items<'a>(list: &'a str, lookup: &Lookup<'_>) -> Parsed<Vec<Item<'
         } else {
             items.push(parser.event(Group::Free)?);
         }
+        lookup.begin(items.len());
         if parser.rest.is_empty() {
             return Ok(items);
         }
@@ -209,6 +210,7 @@ impl<'a, 'l> Parser<'a, 'l> {
             let own = item.modifiers;
             item.claims_leadership = items.len() > first && own != own.of_followers();
             items.push(item);
+            self.lookup.begin(items.len());
             if self.take('}') {
                 break;
             }

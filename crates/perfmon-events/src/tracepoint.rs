@@ -6,13 +6,11 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use perfmon_core::{Encoding, Refusal};
+use perfmon_data::pmu_type::TRACEPOINT;
 
 use crate::blind::Subject;
 use crate::found::Found;
 use crate::{near, read};
-
-/// `PERF_TYPE_TRACEPOINT`.
-const TRACEPOINT: u32 = 2;
 
 /// Looks `group:name` up in the first of `mounts` that is a tracefs.
 pub(crate) fn find(mounts: &[PathBuf], group: &str, name: &str) -> Result<Found, Refusal> {

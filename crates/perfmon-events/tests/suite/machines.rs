@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use perfmon_core::Group;
-use perfmon_events::{Event, Names, Wanted};
+use perfmon_events::{Event, Names, Source, Wanted};
 
 use crate::show;
 
@@ -433,4 +433,47 @@ fn vendors_names_with_dots() {
     let with_file = names().vendor_events_at(file);
     assert_eq!(codes(&with_file, "OCR.OTHER.THING:u"), [(0x12a, 0x77)]);
     assert_eq!(with_file.parse("OCR.NO_SUCH.THING").unwrap_err().position(), 4);
+}
+
+/// Check that a file for several CPUs gives each core type its event once, and is listed and complained of once.
+#[test]
+fn a_file_for_several_cpus_counts_once_each() {
+    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("several-cpus.json");
+    let text =
+        r#"[{"EventName": "MINE", "EventCode": "0x11"}, {"EventName": "BAD", "EventCode": "x"}]"#;
+    std::fs::write(&file, text).unwrap();
+    let names = machine("big_little").vendor_events_at(file);
+    let events = names.parse("MINE:u").unwrap();
+    let texts: Vec<&str> = events.iter().map(|event| event.text.as_str()).collect();
+    assert_eq!(texts, ["armv8_cortex_a55/event=0x11/u", "armv8_cortex_a76/event=0x11/u"]);
+    let mut listed = Vec::new();
+    let wanted = Wanted { sources: vec![Source::Vendor], ..Wanted::default() };
+    names.catalog(&wanted, &mut |entry| listed.push(entry.name.to_string()));
+    assert_eq!(listed, ["MINE"]);
+    let problems = names.problems();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+}
+
+/// Check that an event of one CPU's description is not counted on another core type, whatever the kernel calls
+/// its PMUs.
+#[test]
+fn one_cpus_events_stay_on_its_pmu() {
+    // The kernel's names under ACPI.
+    let tree = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("acpi-big-little");
+    let _ = std::fs::remove_dir_all(&tree);
+    for (number, cpus, midr) in [(0, "0-1", "0x410fd050"), (1, "2-3", "0x413fd0b1")] {
+        let pmu = tree.join(format!("bus/event_source/devices/armv8_pmuv3_{number}"));
+        std::fs::create_dir_all(&pmu).unwrap();
+        std::fs::write(pmu.join("type"), format!("{}", 8 + number)).unwrap();
+        std::fs::write(pmu.join("cpus"), cpus).unwrap();
+        for cpu in [2 * number, 2 * number + 1] {
+            let folder = tree.join(format!("devices/system/cpu/cpu{cpu}/regs/identification"));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join("midr_el1"), format!("{midr}\n")).unwrap();
+        }
+    }
+    let names = Names::with_roots(&tree, "/nonexistent");
+    let events = names.parse("arm_cortex_a76::L3D_CACHE_ALLOCATE").unwrap();
+    let pmus: Vec<_> = events.iter().map(|event| event.pmu.as_deref()).collect();
+    assert_eq!(pmus, [Some("armv8_pmuv3_1")]);
 }

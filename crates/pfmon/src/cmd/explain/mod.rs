@@ -57,24 +57,21 @@ fn string(
     text: &str,
 ) -> Result<StringRow, Failure> {
     let Explanation { steps, events } = names.explain(text);
-    let steps: Vec<StepRow> = steps.into_iter().map(StepRow::new).collect();
+    let steps_of = |wanted: &dyn Fn(usize) -> bool| -> Vec<StepRow> {
+        steps.iter().filter(|step| wanted(step.item)).map(StepRow::new).collect()
+    };
     let explained = match events {
         Ok(explained) => explained,
         Err(error) => {
-            let error = Some(ErrorRow::new(&error, steps));
+            let error = Some(ErrorRow::new(&error, steps_of(&|_| true)));
             return Ok(StringRow { string: text.to_owned(), error, events: Vec::new() });
         }
     };
     let tried = prober.map(|prober| tries::all(names, prober, &explained)).transpose()?;
     let mut tried = tried.unwrap_or_default().into_iter();
-    let is_one = explained.iter().all(|it| it.event.item == 0);
     let mut rows = Vec::with_capacity(explained.len());
     for it in &explained {
-        // The steps are those of the whole list. One event's own are had by asking for it alone.
-        let own = match is_one {
-            true => steps.clone(),
-            false => names.explain(&it.event.text).steps.into_iter().map(StepRow::new).collect(),
-        };
+        let own = steps_of(&|item| item == it.event.item);
         rows.push(event(it, own, pmus, tried.next()));
     }
     Ok(StringRow { string: text.to_owned(), error: None, events: rows })

@@ -66,8 +66,8 @@ pub(crate) struct StepRow {
 }
 
 impl StepRow {
-    pub(crate) fn new(step: Step) -> Self {
-        Self { source: step.source.name(), found: step.found, what: step.what }
+    pub(crate) fn new(step: &Step) -> Self {
+        Self { source: step.source.name(), found: step.found, what: step.what.clone() }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use perfmon::{Encoding, Names, Opened, Privilege, Refusal, Source, Trial};
+use perfmon_data::pmu_type;
 
 use super::found::{Found, FoundEvent};
 use crate::args::Try;
@@ -13,8 +14,6 @@ use crate::cmd::{prober, sysfs};
 const TRACEPOINTS_MAX: usize = 3;
 /// So many other events are opened one by one; each takes some microseconds.
 const OTHERS_MAX: usize = 2000;
-/// `PERF_TYPE_TRACEPOINT`.
-const TRACEPOINT: u32 = 2;
 const EINVAL: i32 = 22;
 const ENOENT: i32 = 2;
 
@@ -175,7 +174,8 @@ fn tracepoints_open(names: &Names, trial: &Trial, first: &str) -> Result<Opened,
         return Err(why(refusal));
     }
     let is_true_in_user_mode = first.is_some_and(|it| prober::in_user_mode(names, &it).is_some());
-    let everywhere = Encoding { pmu_type: TRACEPOINT, config: u64::MAX, ..Encoding::default() };
+    let everywhere =
+        Encoding { pmu_type: pmu_type::TRACEPOINT, config: u64::MAX, ..Encoding::default() };
     let in_user_mode = Encoding { privilege: Privilege::USER, ..everywhere.clone() };
     let judge = |encoding: &Encoding| match trial.open(encoding, None) {
         Err(refusal) if matches!(refusal.errno_number(), Some(EINVAL | ENOENT)) => Ok(()),
