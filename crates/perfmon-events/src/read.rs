@@ -16,23 +16,25 @@ pub(crate) fn text(path: &Path) -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Opens a file that has an end and a beginning: a pipe may have neither.
-pub(crate) fn regular(path: &Path) -> io::Result<File> {
-    if path.metadata()?.is_file() {
-        return File::open(path);
+/// The bytes of a file: all, or the first `bytes_max` and one more.
+pub(crate) fn bytes_and_one(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    // A pipe may have no end, or no beginning.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
     }
-    Err(io::Error::other("it is no regular file"))
+    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The text of a file of at most `bytes_max` bytes.
 pub(crate) fn text_of_at_most(path: &Path, bytes_max: usize) -> io::Result<String> {
-    let mut text = String::new();
-    let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
-    regular(path)?.take(limit.saturating_add(1)).read_to_string(&mut text)?;
-    if text.len() > bytes_max {
+    let bytes = bytes_and_one(path, bytes_max)?;
+    if bytes.len() > bytes_max {
         return Err(io::Error::other(format!("longer than {bytes_max} bytes")));
     }
-    Ok(text)
+    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
 /// The text of a small file; `None` if there is no such file.

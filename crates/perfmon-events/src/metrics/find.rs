@@ -1,6 +1,6 @@
 //! Groups of metrics by name: files, then what is built in.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::builtin;
@@ -66,7 +66,7 @@ pub(super) fn load_if_any(path: &Path) -> Result<Option<Group>, MetricsError> {
         Some("txt") => Group::from_likwid,
         _ => return Err(MetricsError::new(&file, "expected a name that ends in .toml or .txt")),
     };
-    let bytes = match bytes(path) {
+    let bytes = match crate::read::bytes_and_one(path, FILE_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(error) if is_absent(path, &error) => return Ok(None),
         Err(error) => return Err(MetricsError::new(&file, format!("cannot read it: {error}"))),
@@ -90,12 +90,4 @@ fn is_absent(path: &Path, error: &io::Error) -> bool {
         ErrorKind::PermissionDenied => path.metadata().is_err(),
         _ => false,
     }
-}
-
-/// The bytes of a file, up to the first one that is too many.
-fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
-    crate::read::regular(path)?.take(limit).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -1,8 +1,6 @@
 //! Reads the files and collects their events.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use perfmon_core::Refusal;
@@ -12,10 +10,11 @@ use super::json::{self, Value};
 use super::problems::Problems;
 use super::{VendorEvent, VendorEvents, layout, order};
 use crate::machine::CpuId;
+use crate::read;
 
 /// Most files that are read.
 pub(super) const FILES_MAX: usize = 1024;
-const FILE_BYTES_MAX: u64 = 32 << 20;
+const FILE_BYTES_MAX: usize = 32 << 20;
 /// Longest that all files together may be.
 const BYTES_MAX: usize = 256 << 20;
 const EVENTS_MAX: usize = 65_536;
@@ -44,16 +43,8 @@ pub(super) fn load(path: &Path, cpu: &CpuId) -> Result<VendorEvents, Refusal> {
 
 /// The bytes of a file that may be read.
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let kind = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    // Reading a pipe would wait for its other end.
-    if !kind.is_file() {
-        return Err("it is no regular file".to_owned());
-    }
-    let mut bytes =
-        Vec::with_capacity(usize::try_from(kind.len().min(FILE_BYTES_MAX)).unwrap_or(0));
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
+    let bytes = read::bytes_and_one(path, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
+    if bytes.len() > FILE_BYTES_MAX {
         return Err(format!("it has more than {} MiB", FILE_BYTES_MAX >> 20));
     }
     Ok(bytes)
