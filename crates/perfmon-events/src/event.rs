@@ -28,6 +28,8 @@ pub struct Event {
     /// The CPUs on which a system-wide session opens the event, if its PMU names them (one for each
     /// socket, say); `None` for all CPUs.
     pub cpus: Option<Vec<u32>>,
+    /// Whether it can count in a thread; what is beside the CPUs counts on [`cpus`](Self::cpus) only.
+    pub counts_in_threads: bool,
     /// The PMU's name in sysfs, where the lookup went there.
     pub pmu: Option<String>,
     /// The event's registers, or why it can't be had or would not be true.
@@ -81,9 +83,11 @@ impl Written {
         };
         let mut found = hit.found;
         let detail = found.as_mut().ok().and_then(|found| found.detail.take());
+        let mut counts_in_threads = true;
         let (scale, unit, cpus, pmu) = match &mut found {
             Ok(found) => {
                 let device = found.device.take();
+                counts_in_threads = device.as_ref().is_none_or(|device| device.is_core);
                 let cpus = device.as_ref().and_then(|device| device.cpus.clone());
                 let pmu = device.map(|device| device.name.clone());
                 (found.scale, std::mem::take(&mut found.unit), cpus, pmu)
@@ -93,7 +97,17 @@ impl Written {
         let encoding = found.and_then(|found| found.encode(self.modifiers, self.claims_leadership));
         let encoding = encoding.map(Arc::new);
         Explained {
-            event: Event { text, item: self.item, group, scale, unit, cpus, pmu, encoding },
+            event: Event {
+                text,
+                item: self.item,
+                group,
+                scale,
+                unit,
+                cpus,
+                counts_in_threads,
+                pmu,
+                encoding,
+            },
             detail: detail.map(|detail| *detail),
         }
     }

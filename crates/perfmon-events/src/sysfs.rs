@@ -25,6 +25,9 @@ const OWN_FORM: [(&str, &str); 5] = [
 /// The words that take a value whole: `config` and its followers.
 const WORDS: [&str; 4] = ["config", "config1", "config2", "config3"];
 
+/// The file of a core type's PMU that names its CPUs.
+const CORE_CPUS: &str = "cpus";
+
 /// Greatest CPU number that a mask may hold; the kernel's own limit (`NR_CPUS`) is lower.
 const CPU_MAX: u32 = 65_535;
 
@@ -301,12 +304,13 @@ impl<'a> Pmu<'a> {
     /// What it is, but for what it counts.
     pub(crate) fn device(&self) -> Result<Device, Refusal> {
         let (name, pmu_type, cpus) = (self.name.to_owned(), self.kind, self.cpus()?);
-        Ok(Device { name, pmu_type, cpus, is_only: true })
+        let is_core = cpus.is_none() || self.directory.join(CORE_CPUS).is_file();
+        Ok(Device { name, pmu_type, cpus, is_core, is_only: true })
     }
 
     /// The CPUs that the PMU names: `cpumask` of those for many CPUs, `cpus` of a core type.
     pub(crate) fn cpus(&self) -> Result<Option<Vec<u32>>, Refusal> {
-        for file in ["cpumask", "cpus"] {
+        for file in ["cpumask", CORE_CPUS] {
             if let Some(list) = read::text_if_any(&self.directory.join(file))? {
                 let cpus = cpu_list(&list).filter(|cpus| !cpus.is_empty());
                 let why = || format!("{file} of PMU '{}' names no CPUs: '{list}'", self.name);

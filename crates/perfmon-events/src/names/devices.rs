@@ -14,6 +14,8 @@ pub(crate) struct Device {
     pub(crate) name: String,
     pub(crate) pmu_type: u32,
     pub(crate) cpus: Option<Vec<u32>>,
+    /// It counts in threads, too: it is a CPU's own, not one beside them.
+    pub(crate) is_core: bool,
     /// There is no other one of its kind.
     pub(crate) is_only: bool,
 }

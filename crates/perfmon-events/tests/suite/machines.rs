@@ -477,3 +477,17 @@ fn one_cpus_events_stay_on_its_pmu() {
     let pmus: Vec<_> = events.iter().map(|event| event.pmu.as_deref()).collect();
     assert_eq!(pmus, [Some("armv8_pmuv3_1")]);
 }
+
+/// Check which events count in threads: those of core types, though they name CPUs, and those of no PMU in sysfs.
+#[test]
+fn what_is_beside_the_cpus_counts_in_no_thread() {
+    let list = "cpu_core/cpu-cycles/,uncore_imc_0/data_reads/,INST_RETIRED:ANY,page-faults,r11";
+    let shown: Vec<_> = events("alder_lake", list)
+        .into_iter()
+        .map(|event| (event.pmu.unwrap_or_default(), event.counts_in_threads))
+        .collect();
+    let beside: Vec<&str> =
+        shown.iter().filter(|(_, threads)| !threads).map(|(pmu, _)| pmu.as_str()).collect();
+    assert_eq!(beside, ["uncore_imc_0"], "{shown:?}");
+    assert!(shown.len() > 5, "{shown:?}");
+}

@@ -25,6 +25,7 @@ fn event(config: u64, group: Group) -> Event {
         scale: 1.0,
         unit: "events".into(),
         cpus: None,
+        counts_in_threads: true,
         pmu: None,
         encoding: Ok(Arc::new(encoding)),
     }

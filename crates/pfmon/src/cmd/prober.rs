@@ -1,7 +1,5 @@
 //! Opens events as a session on this machine would.
 
-use std::path::PathBuf;
-
 use perfmon::{Encoding, Event, Names, Refusal, Trial};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -12,17 +10,16 @@ use crate::exit::Failure;
 /// Opens events and closes them again.
 pub(crate) struct Prober {
     trial: Trial,
-    sysfs: PathBuf,
 }
 
 impl Prober {
-    pub(crate) fn new(sysfs: PathBuf) -> Self {
-        Self { trial: Trial::new(), sysfs }
+    pub(crate) fn new() -> Self {
+        Self { trial: Trial::new() }
     }
 
     /// Where an event is opened, in words.
     pub(crate) fn place(&self, event: &Event) -> String {
-        match sysfs::only_on(&self.sysfs, event) {
+        match sysfs::only_on(event) {
             Some([cpu, ..]) => format!("on CPU {cpu}"),
             _ => "on a thread".into(),
         }
@@ -30,7 +27,7 @@ impl Prober {
 
     /// Opens `encoding` where `event` can count.
     pub(crate) fn open(&self, event: &Event, encoding: &Encoding) -> Result<(), Refusal> {
-        self.trial.open_as_asked(encoding, sysfs::only_on(&self.sysfs, event))
+        self.trial.open_as_asked(encoding, sysfs::only_on(event))
     }
 
     /// Why `event` does not open; `None` if it does.
@@ -45,7 +42,7 @@ impl Prober {
 
     /// The event that `event` is in user mode only, if that can be had and is another one.
     pub(crate) fn in_user_mode(&self, names: &Names, event: &Event) -> Option<Event> {
-        let is_elsewhere = sysfs::only_on(&self.sysfs, event).is_some();
+        let is_elsewhere = sysfs::only_on(event).is_some();
         if is_elsewhere { None } else { in_user_mode(names, event) }
     }
 
@@ -55,9 +52,9 @@ impl Prober {
     /// An event that does not open any more, and CPUs that this process may not use.
     pub(crate) fn together(&self, events: &[&Event]) -> Result<bool, Failure> {
         // An event that counts on CPUs only takes all others with it.
-        if events.iter().all(|event| sysfs::only_on(&self.sysfs, event).is_none()) {
+        if events.iter().all(|event| sysfs::only_on(event).is_none()) {
             let mut types: Vec<&[u32]> =
-                events.iter().filter_map(|event| sysfs::core_type(&self.sysfs, event)).collect();
+                events.iter().filter_map(|event| sysfs::core_type(event)).collect();
             types.dedup();
             match types.as_slice() {
                 [] => {}
@@ -68,7 +65,7 @@ impl Prober {
         let mut opened = Vec::with_capacity(events.len());
         for event in events {
             let encoding = event.encoding.as_ref().map_err(Failure::new)?;
-            opened.push((&**encoding, sysfs::only_on(&self.sysfs, event)));
+            opened.push((&**encoding, sysfs::only_on(event)));
         }
         self.trial.together(&opened).map_err(Failure::new)
     }

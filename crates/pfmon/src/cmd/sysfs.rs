@@ -32,22 +32,14 @@ pub(crate) fn pmus(sysfs: &Path) -> Vec<SysfsPmu> {
     pmus
 }
 
-/// Whether threads can be followed on the PMU `name`, though it has CPUs of its own: it is that of a core type.
-fn is_core_type(sysfs: &Path, name: &str) -> bool {
-    sysfs.join("bus/event_source/devices").join(name).join("cpus").is_file()
-}
-
 /// The CPUs on which alone `event` can count; `None` if it can count in a thread.
-pub(crate) fn only_on<'e>(sysfs: &Path, event: &'e Event) -> Option<&'e [u32]> {
-    let cpus = event.cpus.as_deref()?;
-    let is_core = event.pmu.as_deref().is_some_and(|pmu| is_core_type(sysfs, pmu));
-    (!is_core).then_some(cpus)
+pub(crate) fn only_on(event: &Event) -> Option<&[u32]> {
+    event.cpus.as_deref().filter(|_| !event.counts_in_threads)
 }
 
 /// The CPUs of the core type that `event` is of, if the machine has several.
-pub(crate) fn core_type<'e>(sysfs: &Path, event: &'e Event) -> Option<&'e [u32]> {
-    let is_core = event.pmu.as_deref().is_some_and(|pmu| is_core_type(sysfs, pmu));
-    event.cpus.as_deref().filter(|_| is_core)
+pub(crate) fn core_type(event: &Event) -> Option<&[u32]> {
+    event.cpus.as_deref().filter(|_| event.counts_in_threads)
 }
 
 /// The name of the PMU of type `pmu_type`.

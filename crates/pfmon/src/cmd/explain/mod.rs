@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Explain) -> Result<ExitCode, Failure> {
     let names = names::names(&args.common)?;
     let here = args.common.is_here();
     let pmus = sysfs::pmus(&args.common.sysfs());
-    let prober = here.then(|| Prober::new(args.common.sysfs()));
+    let prober = here.then(Prober::new);
     let mut strings = Vec::with_capacity(args.events.len());
     for text in &args.events {
         strings.push(string(&names, &pmus, prober.as_ref(), text)?);

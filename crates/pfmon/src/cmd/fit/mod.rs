@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Fit) -> Result<ExitCode, Failure> {
     let events = names.parse(&list).map_err(Failure::new)?;
     let here = args.common.is_here();
     let pmus = sysfs::pmus(&args.common.sysfs());
-    let prober = here.then(|| Prober::new(args.common.sysfs()));
+    let prober = here.then(Prober::new);
     let mut refusals: Vec<Option<Refusal>> =
         events.iter().map(|event| refusal(&names, prober.as_ref(), event)).collect();
     let mut units = units(&events, &refusals);

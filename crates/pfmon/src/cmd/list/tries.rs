@@ -1,7 +1,5 @@
 //! Whether events open here.
 
-use std::path::Path;
-
 use perfmon::{Encoding, Names, Opened, Privilege, Refusal, Source, Trial};
 use perfmon_data::pmu_type;
 
@@ -146,7 +144,7 @@ fn open(names: &Names, trial: &Trial, name: &str) -> Result<Opened, Why> {
     let mut opened = Opened::AsAsked;
     for event in &events {
         let encoding = event.encoding.as_ref().map_err(why)?;
-        let cpus = sysfs::only_on(Path::new("/sys"), event);
+        let cpus = sysfs::only_on(event);
         let refused = |refusal: Refusal| match cpus {
             None => why(&prober::reason(trial, names, event, refusal)),
             Some(_) => why(&refusal),
