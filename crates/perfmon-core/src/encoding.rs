@@ -20,7 +20,8 @@ pub struct Encoding {
     pub config3: u64,
     /// `bp_type`: what kind of access a breakpoint counts; 0 for all other events.
     pub bp_type: u32,
-    /// File name that `config1` points to (uprobes); `None` for all other events.
+    /// What `config1` points to: a uprobe's file, by its absolute path, or a kprobe's function; `None` for all
+    /// other events.
     pub path: Option<Arc<CStr>>,
     /// At which privilege levels the event counts.
     pub privilege: Privilege,

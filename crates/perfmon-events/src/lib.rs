@@ -25,6 +25,7 @@
 //!           | 'mem:' ADDRESS [ '/' LENGTH ] [ ':' access ] [ ':' modifiers ]
 //!           | GROUP ':' NAME [ ':' modifiers ]       a tracepoint
 //!           | ( 'uprobe:' | 'uretprobe:' ) PATH ':' place [ ':' modifiers ]
+//!           | ( 'kprobe:' | 'kretprobe:' ) SYMBOL [ '+' NUMBER ] [ ':' modifiers ]    a function of the kernel
 //! part      = MASK | NAME [ '=' NUMBER ] | modifiers a unit mask, or a modifier of the description (`c=2`)
 //! term      = NAME [ '=' NUMBER ]                    an alias of the PMU, a field of its format, or an event
 //!                                                    of its description
@@ -76,6 +77,7 @@ mod explain;
 mod found;
 mod generic;
 mod hit;
+mod kprobe;
 mod machine;
 pub mod metrics;
 mod modifiers;

@@ -19,7 +19,7 @@ use crate::registry::{PmuDescription, Registry};
 use crate::resolve::Lookup;
 use crate::syntax::{self, Item, Spec};
 use crate::vendor::{VendorEvent, VendorEvents};
-use crate::{generic, registry, tracepoint, uprobe};
+use crate::{generic, kprobe, registry, tracepoint, uprobe};
 
 pub(crate) use devices::{Active, Device};
 
@@ -245,6 +245,10 @@ impl Names {
             Spec::Uprobe { path, place, is_return } => {
                 lookup.note(Source::Form, true, || "a probe of user code".into());
                 Hits::one(uprobe::find(self.devices(), path, &place, is_return))
+            }
+            Spec::Kprobe { function, offset, is_return } => {
+                lookup.note(Source::Form, true, || "a probe of the kernel".into());
+                Hits::one(kprobe::find(self.devices(), function, offset, is_return))
             }
         }
     }

@@ -63,6 +63,14 @@ pub(crate) enum Spec<'a> {
         place: Place<'a>,
         is_return: bool,
     },
+    /// A probe of a function of the kernel.
+    Kprobe {
+        function: &'a str,
+        /// Behind the function's begin, in bytes.
+        offset: u64,
+        /// The return from it.
+        is_return: bool,
+    },
 }
 
 /// `name` or `name=value`.
@@ -281,6 +289,10 @@ impl<'a, 'l> Parser<'a, 'l> {
             self.uprobe(body, false)
         } else if let Some(body) = text.strip_prefix("uretprobe:") {
             self.uprobe(body, true)
+        } else if let Some(body) = text.strip_prefix("kprobe:") {
+            self.kprobe(body, false)
+        } else if let Some(body) = text.strip_prefix("kretprobe:") {
+            self.kprobe(body, true)
         } else if let Some(slash) = text.bytes().position(|byte| byte == b'/') {
             self.with_terms(&text[..slash], &text[slash + 1..])
         } else {

@@ -19,7 +19,7 @@ const OWN_FORM: [(&str, &str); 5] = [
     ("tracepoint", "write GROUP:NAME"),
     ("breakpoint", "write mem:ADDRESS/LENGTH:rwx"),
     ("uprobe", "write uprobe:PATH:SYMBOL"),
-    ("kprobe", "probes of the kernel are not offered; count one of its tracepoints"),
+    ("kprobe", "write kprobe:FUNCTION"),
 ];
 
 /// The words that take a value whole: `config` and its followers.

@@ -32,6 +32,8 @@ pub fn open(errno: Errno, ask: &Ask<'_>, permissions: &Permissions) -> Refusal {
         Errno::ACCESS | Errno::PERM => permission(errno, ask, permissions),
         Errno::NOENT => missing(ask),
         Errno::INVAL => invalid(ask),
+        // x86 looks at the instructions (`can_probe`), arm64 at the address.
+        Errno::ILSEQ if is_kprobe(ask.encoding) => invalid(ask),
         Errno::NODEV => no_device(ask),
         Errno::OPNOTSUPP => not_supported(ask),
         Errno::SRCH => ("the target has ended", "name a thread or process that is running"),
@@ -44,6 +46,10 @@ pub fn open(errno: Errno, ask: &Ask<'_>, permissions: &Permissions) -> Refusal {
             "watch fewer addresses at once, or end the debugger that uses them",
         ),
         Errno::NOSPC => ("the PMU has no room left", "count fewer events at once"),
+        Errno::ADDRNOTAVAIL if is_kprobe(ask.encoding) => (
+            "several functions of the kernel have this name",
+            "probe a function that has its name for itself",
+        ),
         // `perf_event_validate_size` of kernel/events/core.c: at most 16 KiB.
         Errno::TOOBIG if ask.in_group => (
             "its group has too many events: it could not be read as a whole",
@@ -107,6 +113,9 @@ fn permission(
             "run as root or with CAP_PERFMON, or set /proc/sys/kernel/perf_event_paranoid to -1",
         );
     }
+    if is_kprobe(ask.encoding) {
+        return ("kprobes need privilege", "run as root or with CAP_PERFMON");
+    }
     if ask.encoding.path.is_some() {
         return ("uprobes need privilege", "run as root or with CAP_PERFMON and CAP_SYS_ADMIN");
     }
@@ -156,6 +165,15 @@ fn missing(ask: &Ask<'_>) -> (&'static str, &'static str) {
             "in a virtual machine, ask for a virtual PMU; software events and tracepoints work without",
         ),
         pmu_type::TRACEPOINT => ("the tracepoint is gone", "its module may have been unloaded"),
+        pmu_type::SOFTWARE if matches!(ask.target, Target::Cgroup { .. }) => (
+            "the perf_event controller does not know the cgroup: no controller was ever enabled for the children \
+             of its parent",
+            "enable one, such as pids, in cgroup.subtree_control of the hierarchy's root",
+        ),
+        _ if is_kprobe(ask.encoding) => (
+            "the kernel has no such function",
+            "look for it in /proc/kallsyms; the compiler may have put it into its callers",
+        ),
         _ => ("this machine has no such event", "pick another event"),
     }
 }
@@ -179,6 +197,12 @@ fn invalid(ask: &Ask<'_>) -> (&'static str, &'static str) {
                 "watch an address in user space",
             )
         };
+    }
+    if is_kprobe(ask.encoding) {
+        return (
+            "the kernel can't be probed there: the function is closed to probes, or no instruction begins there",
+            "look into /sys/kernel/debug/kprobes/blacklist, or probe another function",
+        );
     }
     if precise_ip > 0 {
         return ("the PMU can't be as precise as asked", "drop a p from the modifiers");
@@ -218,12 +242,17 @@ fn not_supported(ask: &Ask<'_>) -> (&'static str, &'static str) {
     }
 }
 
+/// Whether the event is a probe of the kernel: a uprobe's file has an absolute path.
+fn is_kprobe(encoding: &Encoding) -> bool {
+    encoding.path.as_ref().is_some_and(|path| !path.to_bytes().starts_with(b"/"))
+}
+
 fn named(refusal: Refusal, call: &'static str, errno: Errno) -> Refusal {
     refusal.errno(call, errno_name(errno), errno.raw_os_error())
 }
 
 fn errno_name(errno: Errno) -> &'static str {
-    const NAMES: [(Errno, &str); 19] = [
+    const NAMES: [(Errno, &str); 21] = [
         (Errno::ACCESS, "EACCES"),
         (Errno::PERM, "EPERM"),
         (Errno::NOENT, "ENOENT"),
@@ -243,6 +272,8 @@ fn errno_name(errno: Errno) -> &'static str {
         (Errno::INTR, "EINTR"),
         (Errno::IO, "EIO"),
         (Errno::BADF, "EBADF"),
+        (Errno::ILSEQ, "EILSEQ"),
+        (Errno::ADDRNOTAVAIL, "EADDRNOTAVAIL"),
     ];
     NAMES.iter().find(|(known, _)| *known == errno).map_or("an unknown errno", |(_, name)| name)
 }

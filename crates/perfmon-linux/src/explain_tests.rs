@@ -37,6 +37,7 @@ fn denials_have_words() {
     let faults_user = Encoding { privilege: Privilege::USER, ..faults.clone() };
     let tracepoint = of_type(pmu_type::TRACEPOINT);
     let uprobe = Encoding { path: Some(c"/bin/true".into()), ..of_type(9) };
+    let kprobe = Encoding { path: Some(c"do_exit".into()), ..of_type(9) };
     let strict = Permissions { paranoid: Some(3), capable: false };
     check_rows(&[
         (Errno::ACCESS, &faults, &own, &ORDINARY, "counting in the kernel needs privilege (EACCES"),
@@ -63,6 +64,7 @@ fn denials_have_words() {
         ),
         (Errno::ACCESS, &tracepoint, &own, &ORDINARY, "tracepoints need privilege"),
         (Errno::ACCESS, &uprobe, &own, &ORDINARY, "uprobes need privilege"),
+        (Errno::ACCESS, &kprobe, &own, &ORDINARY, "kprobes need privilege"),
         (Errno::ACCESS, &faults, &own, &ROOT, "permission denied in spite of CAP_PERFMON"),
         (Errno::PERM, &faults, &own, &ROOT, "not permitted in spite of CAP_PERFMON: a container"),
     ]);
@@ -146,6 +148,34 @@ const READ_ONLY: &str = if cfg!(target_arch = "x86_64") {
 } else {
     "the breakpoint's address or kind can't be watched here"
 };
+
+/// Check that a probe of the kernel and an event of a cgroup have words of their own.
+#[test]
+fn probes_of_the_kernel_and_cgroups_have_words() {
+    let own = Target::CurrentThread;
+    let kprobe = Encoding { path: Some(c"do_exit".into()), ..of_type(9) };
+    let cgroup = Target::Cgroup { path: std::sync::Arc::new("/sys/fs/cgroup/a".into()), cpu: 0 };
+    let faults = of_type(pmu_type::SOFTWARE);
+    check_rows(&[
+        (Errno::NOENT, &kprobe, &own, &ROOT, "the kernel has no such function (ENOENT"),
+        (Errno::INVAL, &kprobe, &own, &ROOT, "the kernel can't be probed there"),
+        (Errno::ILSEQ, &kprobe, &own, &ROOT, "the kernel can't be probed there"),
+        (
+            Errno::ADDRNOTAVAIL,
+            &kprobe,
+            &own,
+            &ROOT,
+            "several functions of the kernel have this name",
+        ),
+        (
+            Errno::NOENT,
+            &faults,
+            &cgroup,
+            &ROOT,
+            "the perf_event controller does not know the cgroup",
+        ),
+    ]);
+}
 
 /// Check that a group's member is told about its group, and that reads have words of their own.
 #[test]

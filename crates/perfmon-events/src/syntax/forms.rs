@@ -103,6 +103,21 @@ impl<'a> Parser<'a, '_> {
         Ok((Spec::Uprobe { path, place: self.place(place)?, is_return }, letters))
     }
 
+    /// What follows `kprobe:` or `kretprobe:`.
+    pub(super) fn kprobe(
+        &self,
+        body: &'a str,
+        is_return: bool,
+    ) -> Parsed<(Spec<'a>, Option<&'a str>)> {
+        let (place, letters) = split_at_colon(body);
+        match self.place(place)? {
+            Place::Symbol { name, offset } => {
+                Ok((Spec::Kprobe { function: name, offset, is_return }, letters))
+            }
+            Place::FileOffset(_) => Err(self.error(place, "a function of the kernel")),
+        }
+    }
+
     fn place(&self, text: &'a str) -> Parsed<Place<'a>> {
         if text.starts_with(|first: char| first.is_ascii_digit()) {
             return self.number(text).map(Place::FileOffset);

@@ -10,6 +10,7 @@ mod elf_file;
 mod errors;
 mod fixed;
 mod groups;
+mod kprobes;
 mod libpfm;
 mod machines;
 mod metrics;

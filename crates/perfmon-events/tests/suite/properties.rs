@@ -33,6 +33,8 @@ fn piece() -> impl Strategy<Value = &'static str> {
         "mem-loads",
         "uprobe:",
         "uretprobe:",
+        "kprobe:",
+        "kretprobe:",
         "/bin/sh",
         "main",
         "+",
