@@ -11,9 +11,10 @@ use crate::by_thread::{ByThread, NotToldApart, ThreadReadings};
 use crate::counter::Place;
 use crate::cpus;
 use crate::explain::{self, Ask};
-use crate::group::{CounterGroup, GroupPlan, plan_groups};
+use crate::group::{CounterGroup, GroupPlan, is_software, plan_groups};
 use crate::keep::keep_open;
 use crate::permissions::{Permissions, has_core_pmu};
+use crate::user_read::UserRead;
 
 /// The kernel, by `perf_event_open`.
 #[derive(Debug, Default)]
@@ -105,7 +106,7 @@ impl Backend for Linux {
         if ONE_HIT_A_BLOCK {
             refuse_hidden_breakpoints(&plan.events, &mut outcomes);
         }
-        if plan.target == Target::CurrentThread && plan.inherit == Inherit::None {
+        if is_self_monitoring(plan) {
             let hardware = groups.iter_mut().filter(|group| is_hardware(group, &plan.events));
             hardware.for_each(CounterGroup::map_pages);
         }
@@ -150,8 +151,9 @@ fn open_groups(
     outcomes: &mut [Outcome],
 ) -> Result<Vec<CounterGroup>, Refusal> {
     let mut groups = Vec::new();
+    let user_read = if is_self_monitoring(plan) { UserRead::here() } else { UserRead::default() };
     for group_plan in plan_groups(&plan.events) {
-        let (group, refused) = CounterGroup::open(&group_plan, &plan.events, place);
+        let (group, refused) = CounterGroup::open(&group_plan, &plan.events, place, &user_read);
         note_refusals(plan, &group_plan, &refused, outcomes)?;
         groups.extend(group);
     }
@@ -199,11 +201,14 @@ fn in_set(loaded: &Loaded, set: SetId) -> impl Iterator<Item = &CounterGroup> {
     loaded.groups.iter().filter(move |group| group.set == set)
 }
 
+/// Whether a thread counts itself alone, and so may read counters without a system call.
+fn is_self_monitoring(plan: &LoadPlan) -> bool {
+    plan.target == Target::CurrentThread && plan.inherit == Inherit::None
+}
+
 fn is_hardware(group: &CounterGroup, events: &[PlannedEvent]) -> bool {
-    let software = [pmu_type::SOFTWARE, pmu_type::TRACEPOINT, pmu_type::BREAKPOINT];
     let mut members = group.places().iter().filter_map(|&place| events.get(place));
-    members
-        .all(|event| event.encoding.path.is_none() && !software.contains(&event.encoding.pmu_type))
+    members.all(|event| !is_software(&event.encoding))
 }
 
 fn number(number: u32, what: &str) -> Result<i32, Refusal> {

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
-use perfmon_core::{Group, PlannedEvent, Reading, SetId};
+use perfmon_core::{Encoding, Group, PlannedEvent, Reading, SetId};
 use perfmon_data::{GroupRead, group_read_words, pmu_type};
 use perfmon_sys::{Errno, PageReading, UserPage, read_words};
 
 use crate::counter::{Counter, Place};
+use crate::user_read::UserRead;
 
 /// Most events put together for the sake of one read; the kernel reads groups of up to 16 KiB.
 const SHARED_READ_MAX: usize = 256;
@@ -65,6 +66,19 @@ pub(crate) fn plan_groups(events: &[PlannedEvent]) -> Vec<GroupPlan> {
     plans.into_iter().map(|(_, plan)| plan).collect()
 }
 
+/// Opens an event such that user mode may read it, if that can be.
+fn open_readable(
+    encoding: &Encoding,
+    target: &Place,
+    leader: Option<&Counter>,
+    user_read: &UserRead,
+) -> Result<Counter, Errno> {
+    user_read
+        .asking(encoding)
+        .and_then(|asking| Counter::open(&asking, target, leader).ok())
+        .map_or_else(|| Counter::open(encoding, target, leader), Ok)
+}
+
 /// Whether `enabled_ns` is less than the `witness_ns` that it should be, by more than what lies between the two calls
 /// that enable them.
 fn falls_short(enabled_ns: u64, witness_ns: u64) -> bool {
@@ -73,13 +87,17 @@ fn falls_short(enabled_ns: u64, witness_ns: u64) -> bool {
 
 fn shares_read(event: &PlannedEvent) -> bool {
     let encoding = &event.encoding;
-    // A uprobe's PMU has a number of its own, but is the only one with a path.
-    let software = encoding.path.is_some()
+    is_software(encoding) && !encoding.pinned && !encoding.exclusive
+}
+
+/// Whether the event is one of the PMUs that never run out of counters.
+pub(crate) fn is_software(encoding: &Encoding) -> bool {
+    // The PMUs of probes have numbers of their own, but are the only ones with a path.
+    encoding.path.is_some()
         || matches!(
             encoding.pmu_type,
             pmu_type::SOFTWARE | pmu_type::TRACEPOINT | pmu_type::BREAKPOINT
-        );
-    software && !encoding.pinned && !encoding.exclusive
+        )
 }
 
 impl CounterGroup {
@@ -89,6 +107,7 @@ impl CounterGroup {
         plan: &GroupPlan,
         events: &[PlannedEvent],
         target: &Place,
+        user_read: &UserRead,
     ) -> (Option<Self>, Vec<(usize, Errno)>) {
         let mut group = Self {
             set: plan.set,
@@ -105,7 +124,7 @@ impl CounterGroup {
         let mut refused = Vec::new();
         for &place in &plan.places {
             let Some(event) = events.get(place) else { continue };
-            match Counter::open(&event.encoding, target, group.counters.first()) {
+            match open_readable(&event.encoding, target, group.counters.first(), user_read) {
                 Ok(counter) => {
                     group.counters.push(counter);
                     group.places.push(place);

@@ -20,6 +20,7 @@ mod permissions;
 mod proc_file;
 pub mod times;
 mod trial;
+mod user_read;
 
 pub use backend::{Linux, Loaded};
 pub use by_thread::{NotToldApart, ThreadReadings};
