@@ -41,13 +41,28 @@ impl Counter {
         place: &Place,
         leader: Option<&Counter>,
     ) -> Result<Self, Errno> {
+        let disabled = leader.is_none() && place.start_on != StartOn::Load;
+        Self::open_in_state(encoding, place, leader, disabled)
+    }
+
+    /// Opens an event that counts at once.
+    pub(crate) fn open_enabled(encoding: &Encoding, place: &Place) -> Result<Self, Errno> {
+        Self::open_in_state(encoding, place, None, false)
+    }
+
+    fn open_in_state(
+        encoding: &Encoding,
+        place: &Place,
+        leader: Option<&Counter>,
+        disabled: bool,
+    ) -> Result<Self, Errno> {
         // The kernel copies the name while it opens the event.
         let path_address =
             encoding.path.as_ref().map(|path| path.as_ptr().expose_provenance() as u64);
         let attr = Attr {
             encoding,
             path_address,
-            disabled: leader.is_none() && place.start_on != StartOn::Load,
+            disabled,
             inherit: place.inherit.follows(),
             enable_on_exec: leader.is_none() && place.start_on == StartOn::Exec,
             by_thread: place.inherit == Inherit::TreeByThread,
