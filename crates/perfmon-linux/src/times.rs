@@ -44,6 +44,16 @@ pub fn of_thread(tid: u32) -> Option<CpuTimes> {
     parse_stat(&proc_file::read(format!("/proc/{tid}/task/{tid}/stat"))?)
 }
 
+/// For how long a process's first thread was on a CPU so far, to the nanosecond; `None` if it is gone, or the kernel
+/// does not say (`CONFIG_SCHED_INFO`).
+///
+/// # References
+/// - `Documentation/scheduler/sched-stats.rst`, `/proc/PID/schedstat`
+pub fn on_cpu(pid: u32) -> Option<Duration> {
+    let text = proc_file::read(format!("/proc/{pid}/schedstat"))?;
+    text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
+
 /// The times of `cpus`, added up, since the machine started.
 ///
 /// # References

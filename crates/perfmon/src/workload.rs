@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use perfmon_linux::times::CpuTimes;
+use perfmon_linux::times::{self, CpuTimes};
 use perfmon_linux::{Errno, Exit, HeldChild, SignalMask, SpawnOptions, budget};
 use rustix::fs::Access;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -13,8 +13,11 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use crate::Error;
 use perfmon_core::Refusal;
 
-/// CPU time that no event sees of any command: before its exec, and after its end.
+/// CPU time that no event sees of any command, after its end.
 const UNSEEN_MIN: Duration = Duration::from_millis(2);
+/// An exec takes no longer, even on an emulated machine: what a command used when its exec was seen is its own work
+/// otherwise.
+const EXEC_MAX: Duration = Duration::from_millis(20);
 
 /// A command that waits before its exec until it is released, so that events can be opened on it first.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub struct Workload {
     child: HeldChild,
     pidfd: OwnedFd,
     gains_rights: bool,
+    /// CPU time that it had used when it executed its program.
+    before_exec: Duration,
 }
 
 /// How a workload ended.
@@ -74,7 +79,7 @@ impl Workload {
         let pid = Pid::from_raw(child.pid()).ok_or_else(|| call_failed(Errno::SRCH))?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(call_failed)?;
         let gains_rights = argv.first().is_some_and(|program| gains_rights(program.as_ref()));
-        Ok(Self { name, child, pidfd, gains_rights })
+        Ok(Self { name, child, pidfd, gains_rights, before_exec: Duration::ZERO })
     }
 
     /// The child's process id.
@@ -93,7 +98,7 @@ impl Workload {
             return None;
         }
         let used = ended.times.user + ended.times.system;
-        let unseen = used.saturating_sub(Duration::from_nanos(enabled_ns));
+        let unseen = used.saturating_sub(Duration::from_nanos(enabled_ns) + self.before_exec);
         let hint = "count it as root";
         if self.gains_rights {
             let why = "the program gains rights when it is executed (set-user-ID, set-group-ID or not readable), and \
@@ -115,7 +120,11 @@ impl Workload {
     /// # Errors
     /// [`SpawnError::NotFound`], [`SpawnError::CantExecute`].
     pub fn release(&mut self) -> Result<(), SpawnError> {
-        self.child.release().map_err(|error| spawn_error(&self.name, error))
+        self.child.release().map_err(|error| spawn_error(&self.name, error))?;
+        if !rustix::process::geteuid().is_root() {
+            self.before_exec = times::on_cpu(self.pid()).unwrap_or_default().min(EXEC_MAX);
+        }
+        Ok(())
     }
 
     /// Waits until the child has ended.

@@ -18,6 +18,8 @@ fn own_time_is_seen() {
     let cpu = times::of_cpus(&cpus::online().unwrap()).unwrap().since(cpu_before);
     // A tick of each CPU may be on its way.
     assert!(cpu.user + cpu.system + Duration::from_millis(40) >= used.user + used.system);
+    assert!(times::on_cpu(std::process::id()).unwrap() > Duration::ZERO);
+    assert_eq!(times::on_cpu(u32::MAX), None);
     assert_eq!(times::of_process(u32::MAX), None);
     assert_eq!(times::of_thread(u32::MAX), None);
 }
