@@ -36,9 +36,9 @@ fn main() -> ExitCode {
         }
         // N threads at once, thread i with i × K writes, that begin when standard input ends.
         Some("team") => team(number(1), number(2)),
-        // Threads that make threads all the time until standard input ends; each thread then does K writes.
+        // Threads that make threads, N at most, until standard input ends; each thread then does K writes.
         // Prints how many there were, with one write.
-        Some("storm") => storm(number(1)),
+        Some("storm") => storm(number(1), number(2)),
         // Uses the CPU for N ms.
         Some("spin") => spin(Duration::from_millis(number(1))),
         // Becomes the program behind the number, bound to CPU N.
@@ -112,15 +112,14 @@ fn team(threads: u64, writes_each: u64) {
 /// Whether the gate is open, and how many threads were made.
 type Gate = Arc<(Mutex<(bool, u64)>, Condvar)>;
 
-fn storm(writes_each: u64) {
-    const THREADS_MAX: u64 = 3000;
+fn storm(writes_each: u64, threads_max: u64) {
     let gate: Gate = Arc::default();
     let makers: Vec<_> = (0..2)
         .map(|_| {
             let gate = Arc::clone(&gate);
             thread::spawn(move || {
                 let mut handles = Vec::new();
-                while count_one(&gate, THREADS_MAX) {
+                while count_one(&gate, threads_max) {
                     let gate = Arc::clone(&gate);
                     handles.push(thread::spawn(move || member(&gate, writes_each)));
                 }

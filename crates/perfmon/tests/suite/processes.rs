@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use perfmon::{Part, Scope, Session};
 
-use crate::helper::{Running, WRITES, alone, can_count, descriptors, wait_for};
+use crate::helper::{Running, WRITES, alone, can_count, descriptors, scaled, wait_for};
 
 /// What a storm's session counted, and what it must have: the session is loaded while threads make threads, and
 /// started once `ready` says so.
 fn storm(ready: impl Fn(&Running)) -> (Option<u64>, Option<u64>) {
     const WRITES_EACH: u64 = 7;
-    let storm = Running::spawn(&["storm", &WRITES_EACH.to_string()]);
+    let storm = Running::spawn(&["storm", &WRITES_EACH.to_string(), &scaled(3000).to_string()]);
     storm.wait_for_threads(20);
     let mut session = storm.load(WRITES).unwrap();
     assert_eq!(session.notes(), [] as [&str; 0]);
@@ -26,10 +26,10 @@ fn a_storm_of_threads_is_attached_to_exactly() {
     if !can_count("a_storm_of_threads_is_attached_to_exactly", WRITES) {
         return;
     }
-    for round in 0..5 {
+    for round in 0..scaled(5) {
         let (found, expected) = storm(|storm| {
             // All of them, and the makers and the main thread: then it makes no more.
-            storm.wait_for_threads(3003);
+            storm.wait_for_threads(usize::try_from(scaled(3000)).unwrap() + 3);
         });
         assert_eq!(found, expected, "round {round}");
     }
@@ -41,7 +41,7 @@ fn a_storm_of_threads_is_started_exactly() {
     if !can_count("a_storm_of_threads_is_started_exactly", WRITES) {
         return;
     }
-    for round in 0..5 {
+    for round in 0..scaled(5) {
         let (found, expected) = storm(|_| ());
         assert_eq!(found, expected, "round {round}");
     }
@@ -106,7 +106,8 @@ fn reads_survive_threads_that_end() {
     if !can_count("reads_survive_threads_that_end", GROUP) {
         return;
     }
-    let mut running = Running::spawn(&["threads-later", "500", "3"]);
+    let threads = scaled(500);
+    let mut running = Running::spawn(&["threads-later", &threads.to_string(), "3"]);
     let mut session = running.load(GROUP).unwrap();
     session.start().unwrap();
     running.go();
@@ -122,7 +123,7 @@ fn reads_survive_threads_that_end() {
     assert!(status.success());
     session.read();
     for event in 0..2 {
-        assert_eq!(session.tally(event).count.exact(), Some(1500));
+        assert_eq!(session.tally(event).count.exact(), Some(3 * threads));
     }
 }
 
@@ -162,7 +163,7 @@ fn processes_may_die_while_attached_to() {
         perfmon::measure("page-faults:u,task-clock", || ()).unwrap();
         let before = descriptors();
         let mut random = 0x9e37_79b9_u32;
-        for _ in 0..50 {
+        for _ in 0..scaled(50) {
             random ^= random << 13;
             random ^= random >> 17;
             random ^= random << 5;
@@ -178,14 +179,16 @@ fn a_thousand_threads_are_attached_to() {
     if !can_count("a_thousand_threads_are_attached_to", WRITES) {
         return;
     }
-    let team = Running::spawn(&["team", "1000", "1"]);
-    team.wait_for_threads(1001);
+    let threads = scaled(1000);
+    let team = Running::spawn(&["team", &threads.to_string(), "1"]);
+    let all = usize::try_from(threads).unwrap() + 1;
+    team.wait_for_threads(all);
     let mut session = team.load(WRITES).unwrap();
-    assert_eq!(session.parts(0, None).len(), 1001);
+    assert_eq!(session.parts(0, None).len(), all);
     session.start().unwrap();
     team.finish();
     session.read();
-    assert_eq!(session.tally(0).count.exact(), Some(500_500));
+    assert_eq!(session.tally(0).count.exact(), Some(threads * (threads + 1) / 2));
 }
 
 /// Check that ids without a process or thread are refused by name.

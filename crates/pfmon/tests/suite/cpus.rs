@@ -1,3 +1,4 @@
+// guest rows: arm64-6.12, arm64-2cpus, x86_64-newest
 use std::path::PathBuf;
 
 use crate::helper::{Directory, WRITES, can_count, json, only, rows, run, skipped, stat, workload};

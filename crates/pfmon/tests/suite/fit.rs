@@ -1,3 +1,4 @@
+// guest rows: arm64-64bit, arm64-no-pmu, x86_64-6.1
 use serde_json::{Value, json};
 
 use crate::helper::{ask, ask_on, can_count, check_schema, check_spoilt, skipped};

@@ -1,3 +1,4 @@
+// guest rows: arm64-6.12, arm64-no-pmu, x86_64-newest
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
