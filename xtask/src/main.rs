@@ -7,6 +7,7 @@ mod manifest;
 mod syntax;
 mod tidy;
 mod tree;
+mod vm;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,8 +16,10 @@ use crate::tree::Tree;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy
+       cargo xtask vm [OPTION…] [GUEST…] [-- COMMAND…]
 
-tidy  check sizes, dependency rows, the unsafe policy, the documented walk, documents and hygiene";
+tidy  check sizes, dependency rows, the unsafe policy, the documented walk, documents and hygiene
+vm    run the tests in emulated machines, with a PMU and on other kernels (vm --help)";
 
 /// What could not even be tried, as opposed to what was found.
 const EXIT_TROUBLE: u8 = 2;
@@ -26,6 +29,11 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["tidy"] => tidy(),
+        ["vm", "--help" | "-h"] => {
+            println!("{}", vm::USAGE);
+            ExitCode::SUCCESS
+        }
+        ["vm", ref options @ ..] => guests(options),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -56,6 +64,20 @@ fn tidy() -> ExitCode {
     } else {
         println!("tidy: {} findings in {} files", findings.len(), tree.len());
         ExitCode::FAILURE
+    }
+}
+
+/// Runs tests in guests.
+fn guests(options: &[&str]) -> ExitCode {
+    let result = vm::Options::parse(options)
+        .and_then(|options| root().and_then(|root| vm::run(&root, &options)));
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::from(EXIT_TROUBLE)
+        }
     }
 }
 

@@ -111,7 +111,8 @@ pub(crate) fn is_tests(path: &str) -> bool {
     path.split('/').any(|part| part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs"))
 }
 
-fn tracked(root: &Path) -> Result<Vec<String>, String> {
+/// What git tracks below `root`, and what it would track.
+pub(crate) fn tracked(root: &Path) -> Result<Vec<String>, String> {
     // The checkout may belong to another user; we only list it.
     let safe = format!("safe.directory={}", root.display());
     let output = Command::new("git")

@@ -1,3 +1,4 @@
+// guest rows: arm64-6.12
 //! The bytes of the perf ABI, as far as counting needs them: [`Attr`], [`GroupRead`] and the records of threads.
 //!
 //! # References

@@ -1,3 +1,4 @@
+// guest rows: arm64-6.12
 //! The Linux backend: one perf event per PMD, one read per group.
 //!
 //! [`Linux`] carries out a context's steps with `perf_event_open`. Beside it stand the things that only

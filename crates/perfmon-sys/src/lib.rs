@@ -1,3 +1,4 @@
+// guest rows: arm64-6.12
 //! The system calls that perfmon makes, one safe function each.
 //!
 //! This crate calls and returns; it has no policy. Calls that rustix wraps already are used from there

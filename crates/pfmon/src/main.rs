@@ -1,3 +1,4 @@
+// guest rows: arm64-6.12
 //! `pfmon`: performance monitoring for Linux.
 
 #![forbid(unsafe_code)]

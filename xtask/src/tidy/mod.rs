@@ -9,6 +9,7 @@ mod walk;
 
 use crate::finding::Finding;
 use crate::tree::Tree;
+use crate::vm::declared;
 
 /// All findings, by file and line.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -19,6 +20,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(walk::check(tree));
     findings.extend(hygiene::check(tree));
     findings.extend(documents::check(tree));
+    findings.extend(declared::find(tree).1);
     findings.sort();
     findings
 }

@@ -1,4 +1,4 @@
-// guest rows: arm64-6.1, arm64-6.12, arm64-newest, arm64-2cpus, x86_64
+// guest rows: arm64-6.1, arm64-newest, arm64-2cpus, x86_64
 //! Sessions on the running kernel, against work whose events are known. What needs a privilege that the
 //! user lacks prints that it is skipped.
 

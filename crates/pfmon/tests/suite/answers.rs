@@ -1,4 +1,4 @@
-// guest rows: arm64-6.12, arm64-newest, arm64-2cpus, x86_64
+// guest rows: arm64-newest, arm64-2cpus, x86_64-6.1, x86_64-6.12
 use crate::helper::{
     WRITES, can_count, json, leaves_records, only, rows, scaled, workload, writes_of,
 };

@@ -1,4 +1,4 @@
-// guest rows: arm64-6.12, arm64-newest, arm64-2cpus, x86_64
+// guest rows: arm64-newest, arm64-2cpus, x86_64-6.1, x86_64-6.12
 use serde_json::Value;
 
 use crate::helper::{Running, WRITES, can_count, json_and_status, only, rows, run, stat};

@@ -1,3 +1,4 @@
+// guest rows: arm64-6.12, x86_64-newest
 use std::process::{Command, Stdio};
 
 use crate::helper::run;

@@ -1,3 +1,4 @@
+// guest rows: arm64-64bit, arm64-no-pmu
 use std::process::Command;
 
 use serde_json::{Value, json};

@@ -1,3 +1,4 @@
+// guest rows: arm64-64bit, arm64-no-pmu, x86_64-6.1
 use crate::helper::{can_count, json, rows, run, skipped, stat};
 
 /// Check that a bad list of events is shown with the place, and with what may have been meant.

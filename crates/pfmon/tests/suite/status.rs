@@ -1,3 +1,4 @@
+// guest rows: arm64-64bit, arm64-no-pmu
 use crate::helper::{Running, can_count, only, rows, run, stat, workload};
 
 fn status(args: &[&str]) -> i32 {
