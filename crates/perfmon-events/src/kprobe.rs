@@ -3,11 +3,12 @@
 use std::ffi::CString;
 use std::path::Path;
 
-use perfmon_core::{Encoding, Refusal};
+use perfmon_core::Refusal;
 
 use crate::blind::Subject;
 use crate::found::Found;
-use crate::sysfs::{Pmu, Registers};
+use crate::sysfs::Pmu;
+use crate::uprobe;
 
 /// Looks up a probe `offset` bytes behind the begin of a function of the kernel, or of the return from it. Whether
 /// there is such a function, and whether it may be probed there, the kernel says when the event is opened.
@@ -19,25 +20,11 @@ pub(crate) fn find(
     offset: u64,
     is_return: bool,
 ) -> Result<Found, Refusal> {
-    if is_return && offset > 0 {
-        let why = "a return probe belongs on the first instruction of a function";
-        return Err(Refusal::new(why).hint("leave the offset out"));
-    }
+    uprobe::refuse_return_inside(offset, is_return)?;
     let pmu = Pmu::open(devices, "kprobe").map_err(|refusal| {
         refusal.hint("probes of the kernel need CONFIG_KPROBE_EVENTS; tracepoints may do as well")
     })?;
-    let mut registers = Registers::default();
-    if is_return {
-        registers.set("retprobe", &pmu.field("retprobe")?, 1)?;
-    }
     let function = CString::new(function)
         .map_err(|_| Refusal::new(format!("the function '{function}' holds a NUL byte")))?;
-    let encoding = Encoding {
-        pmu_type: pmu.kind,
-        config: registers.words[0],
-        config2: offset,
-        path: Some(function.into()),
-        ..Encoding::default()
-    };
-    Ok(Found::new(encoding, Subject::Kprobe))
+    uprobe::encode(&pmu, function, offset, is_return, Subject::Kprobe)
 }

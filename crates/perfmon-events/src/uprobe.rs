@@ -24,28 +24,46 @@ pub(crate) fn find(
     place: &Place<'_>,
     is_return: bool,
 ) -> Result<Found, Refusal> {
-    if is_return && matches!(place, Place::Symbol { offset: 1.., .. }) {
-        // The kernel replaces what it takes for the return address: in the middle of a function that
-        // is some other word of the stack.
-        let why = "a return probe belongs on the first instruction of a function";
-        return Err(Refusal::new(why).hint("leave the offset out"));
+    if let Place::Symbol { offset, .. } = place {
+        refuse_return_inside(*offset, is_return)?;
     }
     let pmu = Pmu::open(devices, "uprobe")?;
-    let mut registers = Registers::default();
-    if is_return {
-        registers.set("retprobe", &pmu.field("retprobe")?, 1)?;
-    }
     let file = std::fs::canonicalize(path)
         .map_err(|error| read::refusal("realpath", path.as_ref(), &error))?;
     let offset = elf::file_offset(&file, place)?;
     let file = CString::new(file.as_os_str().as_bytes())
         .map_err(|_| Refusal::new(format!("the path '{path}' holds a NUL byte")))?;
+    encode(&pmu, file, offset, is_return, Subject::Uprobe)
+}
+
+/// Refuses a return probe `offset` bytes inside a function: the kernel replaces what it takes for the return address,
+/// which is some other word of the stack there.
+pub(crate) fn refuse_return_inside(offset: u64, is_return: bool) -> Result<(), Refusal> {
+    if is_return && offset > 0 {
+        let why = "a return probe belongs on the first instruction of a function";
+        return Err(Refusal::new(why).hint("leave the offset out"));
+    }
+    Ok(())
+}
+
+/// A probe of `pmu`, of user code or of the kernel, at `offset` in what is called `name`.
+pub(crate) fn encode(
+    pmu: &Pmu<'_>,
+    name: CString,
+    offset: u64,
+    is_return: bool,
+    subject: Subject,
+) -> Result<Found, Refusal> {
+    let mut registers = Registers::default();
+    if is_return {
+        registers.set("retprobe", &pmu.field("retprobe")?, 1)?;
+    }
     let encoding = Encoding {
         pmu_type: pmu.kind,
         config: registers.words[0],
         config2: offset,
-        path: Some(file.into()),
+        path: Some(name.into()),
         ..Encoding::default()
     };
-    Ok(Found::new(encoding, Subject::Uprobe))
+    Ok(Found::new(encoding, subject))
 }
