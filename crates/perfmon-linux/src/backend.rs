@@ -151,7 +151,12 @@ fn open_groups(
     outcomes: &mut [Outcome],
 ) -> Result<Vec<CounterGroup>, Refusal> {
     let mut groups = Vec::new();
-    let user_read = if is_self_monitoring(plan) { UserRead::here() } else { UserRead::default() };
+    let has_hardware = plan.events.iter().any(|event| !is_software(&event.encoding));
+    let user_read = if has_hardware && is_self_monitoring(plan) {
+        UserRead::here()
+    } else {
+        UserRead::default()
+    };
     for group_plan in plan_groups(&plan.events) {
         let (group, refused) = CounterGroup::open(&group_plan, &plan.events, place, &user_read);
         note_refusals(plan, &group_plan, &refused, outcomes)?;
