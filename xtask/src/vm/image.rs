@@ -2,7 +2,6 @@
 //! the kernel unpacks one over the other.
 
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -64,22 +63,21 @@ pub(super) fn make_shared(
             copy(&file, &within(root, &file))?;
         }
     }
-    pack(root, target, &[])
+    pack(root, target, None)
 }
 
 /// Makes the initramfs of one row at `target`: `shared`, and over it what is in `root`.
 pub(super) fn make_own(shared: &Path, root: &Path, target: &Path) -> Result<(), String> {
-    pack(root, target, &[shared])
+    pack(root, target, Some(shared))
 }
 
-/// Writes the files of `first` and then an archive of `root` to `target`.
-fn pack(root: &Path, target: &Path, first: &[&Path]) -> Result<(), String> {
+/// Writes the file `first` and then an archive of `root` to `target`.
+fn pack(root: &Path, target: &Path, first: Option<&Path>) -> Result<(), String> {
     let mut file = File::create(target).map_err(|error| told("make", target, &error))?;
-    for path in first {
+    if let Some(path) = first {
         let mut from = File::open(path).map_err(|error| told("read", path, &error))?;
         std::io::copy(&mut from, &mut file).map_err(|error| told("write", target, &error))?;
     }
-    file.flush().map_err(|error| told("write", target, &error))?;
     let status = Command::new("sh")
         .args(["-c", "find . -print0 | cpio --null -o -H newc --quiet --owner=0:0"])
         .current_dir(root)
@@ -90,8 +88,7 @@ fn pack(root: &Path, target: &Path, first: &[&Path]) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("cpio failed ({status})")) }
 }
 
-/// Writes a program.
-pub(super) fn write_program(path: &Path, text: &str) -> Result<(), String> {
+fn write_program(path: &Path, text: &str) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
     write(path, text)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))

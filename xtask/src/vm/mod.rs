@@ -53,20 +53,25 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
     }
     let begin = Instant::now();
     let cache = Cache::open()?;
+    let mut grounds: HashMap<Arch, Result<Ground, String>> = HashMap::new();
+    for arch in options.rows.iter().map(|row| row.arch) {
+        if grounds.contains_key(&arch) {
+            continue;
+        }
+        let ground = match Ground::lay(root, arch, &cache, &files, options) {
+            Ok(ground) => Ok(ground),
+            Err(NoBuild::Skipped(why)) => Err(why),
+            Err(NoBuild::Failed(why)) => return Err(why),
+        };
+        grounds.insert(arch, ground);
+    }
     let mut outcomes = Vec::new();
     let mut jobs = Vec::new();
-    let mut grounds: HashMap<Arch, Result<Ground, NoBuild>> = HashMap::new();
     for &row in &options.rows {
-        let ground = grounds
-            .entry(row.arch)
-            .or_insert_with(|| Ground::lay(root, row.arch, &cache, &files, options));
-        match ground {
-            Ok(ground) => match Job::new(row, ground, &cache, &files) {
-                Ok(job) => jobs.push(job),
-                Err(why) => outcomes.push(RowOutcome::skipped(row, why)),
-            },
-            Err(NoBuild::Skipped(why)) => outcomes.push(RowOutcome::skipped(row, why.clone())),
-            Err(NoBuild::Failed(why)) => return Err(why.clone()),
+        let ground = grounds[&row.arch].as_ref().map_err(Clone::clone);
+        match ground.and_then(|ground| Job::new(row, ground, &cache, &files)) {
+            Ok(job) => jobs.push(job),
+            Err(why) => outcomes.push(RowOutcome::skipped(row, why)),
         }
     }
     outcomes.iter().for_each(RowOutcome::tell);
@@ -75,7 +80,12 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
     if options.command.is_some() {
         return Ok(outcomes.iter().all(RowOutcome::ran_its_command));
     }
-    let summary = Summary { files: &files, outcomes: &outcomes, is_part: options.is_part() };
+    let summary = Summary {
+        files: &files,
+        outcomes: &outcomes,
+        is_part: options.is_part(),
+        only: options.only.as_deref(),
+    };
     let is_fine = summary.print();
     eprintln!(
         "xtask: built in {:.0} s, all in {:.0} s",
@@ -130,10 +140,9 @@ impl Ground {
 #[derive(Debug)]
 struct Job<'a> {
     row: &'static Row,
+    ground: &'a Ground,
     kernel: Kernel,
-    ground_initramfs: PathBuf,
     perf: Option<PathBuf>,
-    programs: Vec<PathBuf>,
     plan: Vec<(&'a TestFile, PlanLine)>,
 }
 
@@ -148,7 +157,7 @@ struct PlanLine {
 impl<'a> Job<'a> {
     fn new(
         row: &'static Row,
-        ground: &Ground,
+        ground: &'a Ground,
         cache: &Cache,
         files: &'a [TestFile],
     ) -> Result<Self, String> {
@@ -169,8 +178,7 @@ impl<'a> Job<'a> {
             };
             plan.push((file, line));
         }
-        let programs = ground.build.programs.clone();
-        Ok(Self { row, kernel, ground_initramfs: ground.initramfs.clone(), perf, programs, plan })
+        Ok(Self { row, ground, kernel, perf, plan })
     }
 
     fn run(&self, cache: &Cache, options: &Options) -> Result<RowOutcome<'a>, String> {
@@ -191,7 +199,7 @@ impl<'a> Job<'a> {
             }
         }
         let initramfs = scratch.path().join("initramfs");
-        image::make_own(&self.ground_initramfs, &root, &initramfs)?;
+        image::make_own(&self.ground.initramfs, &root, &initramfs)?;
         let limit = Duration::from_secs(options.limit_s);
         let output = guest::run(self.row, &self.kernel, &initramfs, &scratch, limit)?;
         let files = self.plan.iter().map(|(file, _)| *file).collect();
@@ -204,7 +212,7 @@ impl<'a> Job<'a> {
         let counters = row.pmu.map_or(0, |pmu| pmu.general_counters);
         let bits = row.pmu.map_or(0, |pmu| pmu.counter_bits);
         let mut directories: Vec<_> =
-            self.programs.iter().filter_map(|program| program.parent()).collect();
+            self.ground.build.programs.iter().filter_map(|program| program.parent()).collect();
         directories.dedup();
         let directories: Vec<_> =
             directories.iter().map(|directory| directory.to_string_lossy()).collect();

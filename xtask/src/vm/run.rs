@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 /// What `command` wrote to standard output; what it wrote to standard error if it fails.
 pub(super) fn output_of(command: &mut Command) -> Result<String, String> {
-    let name = name(command);
+    let name = command.get_program().to_string_lossy().into_owned();
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -18,10 +18,6 @@ pub(super) fn output_of(command: &mut Command) -> Result<String, String> {
     let last: Vec<&str> = said.lines().rev().take(5).collect();
     let last: Vec<&str> = last.into_iter().rev().collect();
     Err(format!("{name} failed ({}): {}", output.status, last.join("; ")))
-}
-
-fn name(command: &Command) -> String {
-    command.get_program().to_string_lossy().into_owned()
 }
 
 /// Where a program is in `PATH`.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::SENTINEL;
 use super::declared::TestFile;
 use super::guest::Output;
 use super::report::{self, FileResult};
@@ -38,6 +39,8 @@ pub(super) struct Summary<'a> {
     pub(super) outcomes: &'a [RowOutcome<'a>],
     /// Not all tests were to run.
     pub(super) is_part: bool,
+    /// Only tests of such names were to run.
+    pub(super) only: Option<&'a str>,
 }
 
 impl<'a> RowOutcome<'a> {
@@ -145,6 +148,13 @@ impl<'a> Summary<'a> {
                 judgement.troubles.extend(report::never_ran(file, &results));
             }
         }
+        let ran = |file: &TestFile| judgement.by_file.contains_key(file.path.as_str());
+        let has_match = self.files.iter().any(|file| file.path != SENTINEL && ran(file));
+        if let Some(only) = self.only.filter(|_| !has_match && skipped < self.outcomes.len()) {
+            judgement.troubles.push(format!(
+                "no test of these guests has a name that matches '{only}'; see cargo xtask vm --list"
+            ));
+        }
         if skipped > 0 && must_have_guests {
             judgement.troubles.push(format!(
                 "{skipped} guests could not be made (PERFMON_GUESTS=optional allows it)"
@@ -236,6 +246,10 @@ mod tests {
 
     /// What is wrong with one guest of two files that printed `results`.
     fn troubles(results: &str, trouble: Option<&str>) -> Vec<String> {
+        troubles_of(results, trouble, None)
+    }
+
+    fn troubles_of(results: &str, trouble: Option<&str>, only: Option<&str>) -> Vec<String> {
         let files = [file("vmtest/tests/guest/sentinel.rs"), file("crates/a/tests/one.rs")];
         let output = Output {
             results: results.to_owned(),
@@ -244,8 +258,21 @@ mod tests {
             trouble: trouble.map(str::to_owned),
         };
         let ran = RowOutcome::ran(&ROWS[0], "a kernel".into(), files.iter().collect(), output);
-        let summary = Summary { files: &files, outcomes: &[ran], is_part: false };
+        let summary = Summary { files: &files, outcomes: &[ran], is_part: only.is_some(), only };
         summary.judge(true).troubles
+    }
+
+    /// Check that a pattern that no test's name matches is a failure, and that one which a test's matches is not.
+    #[test]
+    fn patterns_match_a_test() {
+        let (first, second) =
+            (ran(0, "ok. 3 passed; 0 failed", 0), ran(1, "ok. 1 passed; 0 failed", 0));
+        let none = troubles_of(&format!("{first}@@ done\n"), None, Some("gropus"));
+        let expected =
+            "no test of these guests has a name that matches 'gropus'; see cargo xtask vm --list";
+        assert_eq!(none, [expected]);
+        let one = troubles_of(&format!("{first}{second}@@ done\n"), None, Some("groups"));
+        assert_eq!(one, [""; 0]);
     }
 
     /// Check that a guest whose files all pass is fine, and one that lacks a file, or its end, is not.
@@ -278,7 +305,7 @@ mod tests {
     #[test]
     fn skipped_guests_fail_where_they_must_not() {
         let outcomes = [RowOutcome::skipped(&ROWS[0], "no QEMU".into())];
-        let summary = Summary { files: &[], outcomes: &outcomes, is_part: false };
+        let summary = Summary { files: &[], outcomes: &outcomes, is_part: false, only: None };
         let judgement = summary.judge(false);
         assert_eq!(judgement.guests_skipped, [("arm64-6.1", "no QEMU")]);
         assert_eq!(judgement.troubles, [""; 0]);
