@@ -91,6 +91,11 @@ pub(crate) fn counts_of(session: &mut Session, iterations: u64) -> Counts {
     session.region(|| spin(iterations)).1
 }
 
+/// Whether a count is that of a loop in the calling thread: its instructions, and those of the readings around it.
+pub(crate) fn is_of_loop(count: u64, iterations: u64) -> bool {
+    (of_loop(iterations)..of_loop(iterations) + 100_000).contains(&count)
+}
+
 /// `name`, as often as `times`, with commas between.
 pub(crate) fn repeated(name: &str, times: usize) -> String {
     vec![name; times].join(",")

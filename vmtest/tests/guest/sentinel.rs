@@ -3,6 +3,7 @@
 
 use std::os::fd::AsFd;
 
+use perfmon_core::Encoding;
 use perfmon_sys::{Errno, disable, enable};
 use perfmon_vmtest::{SPIN_INSTRUCTIONS, spin};
 
@@ -50,6 +51,20 @@ fn pmu_is_the_rows() {
         }
     };
     assert_eq!((1 + members.len(), refused), (guest.counters, Errno::INVAL));
+}
+
+/// Check that the counters have as many bits as the row says: one that is long, and read in user mode, is had only where
+/// each counter is long.
+#[test]
+fn counters_are_as_wide_as_the_rows() {
+    let Some(guest) = Guest::found().filter(|guest| guest.counters > 0) else {
+        return skipped("counters_are_as_wide_as_the_rows", "this is no guest with a PMU");
+    };
+    // long, rdpmc
+    let encoding = Encoding { config1: 0b11, ..instructions() };
+    let opened = open(&encoding, None, true).map(drop);
+    let expected = if guest.counter_bits == 64 { Ok(()) } else { Err(Errno::OPNOTSUPP) };
+    assert_eq!(opened, expected);
 }
 
 /// Check that a loop's instructions are counted to the unit, and twice alike.
