@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bpf;
 mod finding;
 mod manifest;
 mod syntax;
@@ -16,9 +17,11 @@ use crate::tree::Tree;
 
 const USAGE: &str = "\
 usage: cargo xtask tidy
+       cargo xtask bpf [OPTION…] [FILE -o OUT]
        cargo xtask vm [OPTION…] [GUEST…] [-- COMMAND…]
 
 tidy  check sizes, dependency rows, the unsafe policy, the documented walk, documents and hygiene
+bpf   build the eBPF programs, or check that their objects are up to date (bpf --help)
 vm    run the tests in emulated machines, with a PMU and on other kernels (vm --help)";
 
 /// What could not even be tried, as opposed to what was found.
@@ -29,11 +32,22 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["tidy"] => tidy(),
+        ["bpf", "--help" | "-h"] => {
+            println!("{}", bpf::USAGE);
+            ExitCode::SUCCESS
+        }
+        ["bpf", ref options @ ..] => outcome(
+            bpf::Options::parse(options)
+                .and_then(|options| root().and_then(|root| bpf::run(&root, &options))),
+        ),
         ["vm", "--help" | "-h"] => {
             println!("{}", vm::USAGE);
             ExitCode::SUCCESS
         }
-        ["vm", ref options @ ..] => guests(options),
+        ["vm", ref options @ ..] => outcome(
+            vm::Options::parse(options)
+                .and_then(|options| root().and_then(|root| vm::run(&root, &options))),
+        ),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
@@ -67,10 +81,8 @@ fn tidy() -> ExitCode {
     }
 }
 
-/// Runs tests in guests.
-fn guests(options: &[&str]) -> ExitCode {
-    let result = vm::Options::parse(options)
-        .and_then(|options| root().and_then(|root| vm::run(&root, &options)));
+/// How a chore went: all is well, something was found, or it could not be tried.
+fn outcome(result: Result<bool, String>) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

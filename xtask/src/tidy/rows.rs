@@ -5,11 +5,12 @@ use crate::manifest::{Dependency, Kind};
 use crate::tree::{Tree, crate_of};
 
 /// The crates, top row first.
-const ROWS: [&[&str]; 6] = [
+const ROWS: [&[&str]; 7] = [
     &["pfmon", "perfmon-capi"],
     &["perfmon"],
-    &["perfmon-linux", "perfmon-bpf", "perfmon-sim", "perfmon-report"],
+    &["perfmon-linux", "perfmon-sim", "perfmon-report"],
     &["perfmon-events"],
+    &["perfmon-bpf"],
     &["perfmon-sys", "perfmon-data"],
     &["perfmon-core"],
 ];
