@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)]
 
+mod bpf;
 mod caller;
 mod descriptor;
 mod libpfm;
@@ -16,6 +17,11 @@ mod ring;
 mod signal;
 mod user_page;
 
+pub use bpf::{
+    BpfInfo, BpfKind, BpfMap, BpfRing, MapSpec, MapTypes, ProgramSpec, SharedMemory, TaskFilter,
+    VerifierLog, Word, btf_load, get_pinned, id_of, ids, iterator_create, link_iterator,
+    link_perf_event, link_tracing, map_type, pin, program_load, program_run, raw_tracepoint_open,
+};
 pub use descriptor::duplicate;
 pub use libpfm::{
     Libpfm, LibpfmAttribute, LibpfmAttributeKind, LibpfmEntry, LibpfmError, LibpfmEvent, LibpfmPmu,
