@@ -19,6 +19,21 @@ pub enum Target {
         /// The CPU.
         cpu: u32,
     },
+    /// Tasks that are followed in the kernel: the events of each CPU are accounted to those that run there.
+    Followed(Followed),
+}
+
+/// Which tasks are followed. Those that they create are followed with them if the plan [inherits](Inherit::Tree).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// A process, which [`StartOn::Exec`] starts with its exec.
+    Command(u32),
+    /// All threads of these running processes.
+    Processes(Vec<u32>),
+    /// These threads.
+    Threads(Vec<u32>),
+    /// All tasks there are and will be.
+    System,
 }
 
 /// Whether what the target creates is counted with it.

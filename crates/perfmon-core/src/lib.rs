@@ -21,7 +21,9 @@ mod event_set;
 mod refusal;
 mod register;
 
-pub use backend::{Backend, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, StartOn, Target};
+pub use backend::{
+    Backend, Followed, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, StartOn, Target,
+};
 pub use context::{
     Context, ContextFlags, Interrupt, MESSAGE_QUEUE_DEPTH, Message, Orders, Origin,
     OverflowMessage, PmdAttributes, PmdValue, RandomSource, SetInfo, State,

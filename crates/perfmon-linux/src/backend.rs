@@ -7,6 +7,7 @@ use perfmon_core::{
 use perfmon_data::pmu_type;
 use perfmon_sys::Errno;
 
+use crate::accounted::{Accounted, Audit, TaskReadings};
 use crate::by_thread::{ByThread, NotToldApart, ThreadReadings};
 use crate::counter::Place;
 use crate::cpus;
@@ -26,6 +27,7 @@ pub struct Loaded {
     groups: Vec<CounterGroup>,
     events: Vec<PlannedEvent>,
     by_thread: Option<ByThread>,
+    accounted: Option<Accounted>,
 }
 
 impl Linux {
@@ -50,6 +52,24 @@ impl Loaded {
         if let Some(by_thread) = &mut self.by_thread {
             by_thread.drain();
         }
+        if let Some(accounted) = &mut self.accounted {
+            accounted.drain();
+        }
+    }
+
+    /// What each task has counted, ended or not, if the target is [followed](Target::Followed) thread by thread; to
+    /// be asked before the totals are read, so that no row has what these lack.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn tasks(&mut self) -> Result<Option<Vec<TaskReadings>>, Refusal> {
+        let events = self.events.len();
+        self.accounted.as_mut().map_or(Ok(None), |accounted| accounted.tasks(events))
+    }
+
+    /// What the programs that account noticed, if the target is [followed](Target::Followed).
+    pub fn audit(&self) -> Option<Audit> {
+        self.accounted.as_ref().map(Accounted::audit)
     }
 
     /// What each ended thread counted that is told apart from the others, up to the last
@@ -79,8 +99,16 @@ impl Backend for Linux {
     }
 
     fn load(&mut self, plan: &LoadPlan) -> Result<(Loaded, Vec<Outcome>), Refusal> {
-        let mut place = resolve(plan)?;
         let mut outcomes = vec![Ok(()); plan.events.len()];
+        if let Target::Followed(followed) = &plan.target {
+            let open = |place: &Place, outcomes: &mut [Outcome]| open_groups(plan, place, outcomes);
+            let (accounted, groups) = Accounted::load(plan, followed, &mut outcomes, open)?;
+            refuse_pinned(plan, &mut outcomes);
+            let events = plan.events.clone();
+            let accounted = Some(accounted);
+            return Ok((Loaded { groups, events, by_thread: None, accounted }, outcomes));
+        }
+        let mut place = resolve(plan)?;
         let mut groups = Vec::new();
         let mut by_thread = None;
         if plan.inherit == Inherit::TreeByThread {
@@ -110,16 +138,23 @@ impl Backend for Linux {
             let hardware = groups.iter_mut().filter(|group| is_hardware(group, &plan.events));
             hardware.for_each(CounterGroup::map_pages);
         }
-        Ok((Loaded { groups, events: plan.events.clone(), by_thread }, outcomes))
+        let events = plan.events.clone();
+        Ok((Loaded { groups, events, by_thread, accounted: None }, outcomes))
     }
 
     fn start(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {
+        if let Some(accounted) = &mut loaded.accounted {
+            return accounted.start();
+        }
         in_set(loaded, set)
             .try_for_each(CounterGroup::enable)
             .map_err(|errno| call_refusal("ioctl", errno))
     }
 
     fn stop(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {
+        if let Some(accounted) = &mut loaded.accounted {
+            return accounted.stop();
+        }
         in_set(loaded, set)
             .try_for_each(CounterGroup::disable)
             .map_err(|errno| call_refusal("ioctl", errno))
@@ -127,6 +162,9 @@ impl Backend for Linux {
 
     #[inline]
     fn read(&mut self, loaded: &mut Loaded, readings: &mut [Reading]) -> Result<(), Refusal> {
+        if let Some(accounted) = &mut loaded.accounted {
+            return accounted.read(readings);
+        }
         if loaded.by_thread.is_some() {
             return ByThread::read(&loaded.groups, readings)
                 .map_err(|errno| call_refusal("read", errno));
@@ -234,6 +272,7 @@ fn resolve(plan: &LoadPlan) -> Result<Place, Refusal> {
             })?;
             place(-1, number(*cpu, "CPU")?, Some(directory.into()))
         }
+        Target::Followed(_) => return Err(Refusal::new("tasks that are followed are no place")),
     })
 }
 

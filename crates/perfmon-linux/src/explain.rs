@@ -92,7 +92,8 @@ fn permission(
 ) -> (&'static str, &'static str) {
     let Permissions { paranoid, capable } = *permissions;
     let paranoid = paranoid.unwrap_or(2);
-    let whole_cpu = matches!(ask.target, Target::Cpu(_) | Target::Cgroup { .. });
+    let whole_cpu =
+        matches!(ask.target, Target::Cpu(_) | Target::Cgroup { .. } | Target::Followed(_));
     if capable {
         return if errno == Errno::PERM {
             (
@@ -227,7 +228,7 @@ fn invalid(ask: &Ask<'_>) -> (&'static str, &'static str) {
 
 fn no_device(ask: &Ask<'_>) -> (&'static str, &'static str) {
     match ask.target {
-        Target::Cpu(_) | Target::Cgroup { .. } => {
+        Target::Cpu(_) | Target::Cgroup { .. } | Target::Followed(_) => {
             ("the CPU is offline, or its PMU does not count this event", "name an online CPU")
         }
         _ => ("the PMU lacks what the event needs", "pick another event"),

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accounted;
 pub mod attach;
 mod backend;
 pub mod budget;
@@ -23,6 +24,7 @@ pub mod times;
 mod trial;
 mod user_read;
 
+pub use accounted::{Audit, TaskReadings};
 pub use backend::{Linux, Loaded};
 pub use by_thread::{NotToldApart, ThreadReadings};
 pub use perfmon_sys::{

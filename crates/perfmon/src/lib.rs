@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod by_task;
 mod counts;
 mod error;
 mod fit;
@@ -34,11 +35,13 @@ mod scope;
 mod session;
 mod workload;
 
+pub use by_task::{Accounting, By};
 pub use counts::{CountRow, Counts};
 pub use error::Error;
 pub use fit::{Fit, fit};
 pub use measure::measure;
 pub use member::Part;
+pub use perfmon_bpf::{Abilities, Ability, Lack};
 pub use perfmon_core::{
     Backend, Count, Encoding, Estimate, Group, Inherit, Privilege, Reading, Reason, Refusal,
     StartOn, Tally,
@@ -49,8 +52,8 @@ pub use perfmon_events::{
 };
 pub use perfmon_linux::times::CpuTimes;
 pub use perfmon_linux::{
-    Exit, Linux, Opened, Permissions, Signal, SignalFd, SignalInfo, SignalMask, Trial, cgroup,
-    cpus, duplicate, has_core_pmu, send_signal,
+    Audit, Exit, Linux, Opened, Permissions, Signal, SignalFd, SignalInfo, SignalMask, Trial,
+    cgroup, cpus, duplicate, has_core_pmu, send_signal,
 };
 pub use scope::Scope;
 pub use session::{Session, Snapshot};

@@ -13,11 +13,13 @@ pub enum Part {
     Whole,
     /// A thread, by id.
     Thread(u32),
+    /// A process, by id: all its threads.
+    Process(u32),
     /// A CPU.
     Cpu(u32),
     /// What of a cgroup ran on a CPU.
     Cgroup(Arc<PathBuf>, u32),
-    /// Threads that could not be told apart.
+    /// What has no row of its own.
     Rest,
 }
 
@@ -26,6 +28,7 @@ impl fmt::Display for Part {
         match self {
             Self::Whole => f.write_str("all"),
             Self::Thread(tid) => write!(f, "tid:{tid}"),
+            Self::Process(pid) => write!(f, "pid:{pid}"),
             Self::Cpu(cpu) => write!(f, "cpu:{cpu}"),
             Self::Rest => f.write_str("rest"),
             Self::Cgroup(directory, cpu) => write!(f, "cgroup:{},cpu:{cpu}", directory.display()),
@@ -53,8 +56,8 @@ pub(crate) struct Member<L> {
     pub(crate) read_failed: Option<Refusal>,
     /// The context was started at least once.
     pub(crate) ever_started: bool,
-    /// What of the readings belongs to single threads, where these are told apart.
-    pub(crate) threads: Vec<(u32, Vec<Reading>)>,
+    /// What of the readings belongs to single threads or processes, where these are told apart.
+    pub(crate) rows: Vec<(Part, Vec<Reading>)>,
 }
 
 /// How a member is started and stopped.
@@ -167,7 +170,7 @@ impl<L> Member<L> {
         Some(Tally::from_reading(&before.map_or(*now, |before| since(now, before))))
     }
 
-    /// As [`tally`](Self::tally), split up into the threads that are told apart and the rest.
+    /// As [`tally`](Self::tally), split up into the threads or processes that are told apart and the rest.
     pub(crate) fn split(&self, event: usize, before: Option<&[Reading]>) -> Vec<(Part, Tally)> {
         let Some(whole) = self.tally(event, before) else { return Vec::new() };
         let place = self.places.get(event).copied().flatten();
@@ -175,16 +178,19 @@ impl<L> Member<L> {
             return vec![(self.part.clone(), whole)];
         };
         let mut rest = self.readings.get(place).copied().unwrap_or_default();
-        let mut parts = Vec::with_capacity(self.threads.len() + 1);
-        for (tid, readings) in &self.threads {
+        let mut parts = Vec::with_capacity(self.rows.len() + 1);
+        for (part, readings) in &self.rows {
             let Some(reading) = readings.get(place) else { continue };
             rest = since(&rest, reading);
-            parts.push((Part::Thread(*tid), Tally::from_reading(reading)));
+            parts.push((part.clone(), Tally::from_reading(reading)));
         }
         if parts.is_empty() {
             return vec![(self.part.clone(), whole)];
         }
-        parts.insert(0, (self.part.clone(), Tally::from_reading(&rest)));
+        // Where each has a row, the rest may be nothing.
+        if self.part != Part::Rest || rest != Reading::default() {
+            parts.insert(0, (self.part.clone(), Tally::from_reading(&rest)));
+        }
         parts
     }
 }

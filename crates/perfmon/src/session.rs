@@ -8,8 +8,9 @@ use perfmon_core::{
 };
 use perfmon_events::{Event, Names};
 use perfmon_linux::attach::{self, OpenError};
-use perfmon_linux::{Errno, Linux, Loaded, NotToldApart, budget, cpus};
+use perfmon_linux::{Errno, Linux, budget, cpus};
 
+use crate::by_task::Accounting;
 use crate::member::{Member, Part, Switch};
 use crate::scope::{Scope, check_online};
 use crate::{Counts, Error};
@@ -23,10 +24,11 @@ pub struct Session<B: Backend = Linux> {
     backend: B,
     events: Arc<[Event]>,
     description: Arc<Description>,
-    members: Vec<Member<B::Loaded>>,
+    pub(crate) members: Vec<Member<B::Loaded>>,
     before: Snapshot,
-    notes: Vec<String>,
-    comms: HashMap<u32, String>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) comms: HashMap<u32, String>,
+    pub(crate) accounting: Accounting,
 }
 
 /// The readings of all members at one moment, to tell what was counted since.
@@ -64,6 +66,9 @@ impl Session {
     }
 
     fn load_scope(&mut self, scope: &Scope) -> Result<(), Error> {
+        if self.accounting == Accounting::Switch {
+            return self.load_followed(scope);
+        }
         match scope {
             Scope::CurrentThread => {
                 self.reserve(1, 0)?;
@@ -159,49 +164,8 @@ impl Session {
         member.loaded.hardware_index((*member.places.get(event)?)?)
     }
 
-    fn note_comm(&mut self, tid: u32) {
-        self.comms.extend(attach::comm(tid).map(|comm| (tid, comm)));
-    }
-
-    /// Takes note of the threads of a command that have ended since the last time, if they are told apart
-    /// ([`Inherit::TreeByThread`]): to be called several times a second while it runs.
-    pub fn drain(&mut self) {
-        self.members.iter_mut().for_each(|member| member.loaded.drain());
-    }
-
-    /// Reads all counters once more and tells threads apart, where that was asked for: [`parts`](Self::parts) then
-    /// has a row for each.
-    pub fn read_by_thread(&mut self) {
-        // In this order, so that no thread's row has what the total lacks.
-        self.drain();
-        self.read();
-        for member in &mut self.members {
-            let threads = member.loaded.ended_threads().into_iter();
-            member.threads = threads.map(|thread| (thread.tid, thread.readings)).collect();
-            let left = member.loaded.not_told_apart().filter(|left| !left.is_none());
-            if let Some(NotToldApart { running, silent, lost }) = left {
-                member.part = Part::Rest;
-                let note = format!(
-                    "row 'rest' holds the command's first thread and what has no row of its own: {running} threads \
-                     still running, {silent} ended without a record of their counts (some kernels between 5.13 and \
-                     6.18 leave none), {lost} records lost"
-                );
-                if !self.notes.contains(&note) {
-                    self.notes.push(note);
-                }
-            }
-        }
-    }
-
-    /// The name of a thread whose row this is, where it is known.
-    pub fn comm(&self, part: &Part) -> Option<String> {
-        let Part::Thread(tid) = *part else { return None };
-        let recorded = |member: &Member<Loaded>| member.loaded.comm(tid).map(str::to_owned);
-        self.members.iter().find_map(recorded).or_else(|| self.comms.get(&tid).cloned())
-    }
-
     /// Makes sure that there are descriptors for `contexts`, each with all events and `more`.
-    fn reserve(&self, contexts: usize, more: usize) -> Result<(), Error> {
+    pub(crate) fn reserve(&self, contexts: usize, more: usize) -> Result<(), Error> {
         let encodings = self.events.iter().filter_map(|event| event.encoding.as_ref().ok());
         // A pinned event has a witness beside it.
         let events: usize = encodings.map(|encoding| 1 + usize::from(encoding.pinned)).sum();
@@ -229,6 +193,7 @@ impl<B: Backend> Session<B> {
             before: Snapshot::default(),
             notes: Vec::new(),
             comms: HashMap::new(),
+            accounting: Accounting::Kernel,
         })
     }
 
@@ -266,11 +231,13 @@ impl<B: Backend> Session<B> {
         start_on: StartOn,
     ) -> Result<Member<B::Loaded>, Error> {
         // No call reaches a thread that is just being created.
-        let grows = inherit.follows() && start_on == StartOn::Call;
+        // Whoever is followed in the kernel needs no call.
+        let followed = matches!(target, Target::Followed(_));
+        let grows = inherit.follows() && start_on == StartOn::Call && !followed;
         let start_on = if grows { StartOn::Load } else { start_on };
         let cpu = match &target {
             Target::Cpu(cpu) | Target::Cgroup { cpu, .. } => Some(*cpu),
-            Target::CurrentThread | Target::Thread(_) => None,
+            Target::CurrentThread | Target::Thread(_) | Target::Followed(_) => None,
         };
         let flags = ContextFlags { system_wide: cpu.is_some(), ..ContextFlags::default() };
         let mut context = Context::new(Arc::clone(&self.description), flags)?;
@@ -304,7 +271,7 @@ impl<B: Backend> Session<B> {
             read_failed: None,
             switch: Switch::new(start_on),
             ever_started,
-            threads: Vec::new(),
+            rows: Vec::new(),
         })
     }
 

@@ -36,6 +36,12 @@ fn main() -> ExitCode {
         }
         // N threads at once, thread i with i × K writes, that begin when standard input ends.
         Some("team") => team(number(1), number(2)),
+        // N threads at once, each with one write once all are there.
+        Some("crowd") => crowd(number(1)),
+        // N processes one after the other, each with one write; as many at once as the second number says.
+        Some("forks") => forks(number(1), number(2)),
+        // Two threads at once: one with N first writes to fresh pages, one with K.
+        Some("fault-pair") => fault_pair(number(1), number(2)),
         // Threads that make threads, N at most, until standard input ends; each thread then does K writes.
         // Prints how many there were, with one write.
         Some("storm") => storm(number(1), number(2)),
@@ -72,6 +78,49 @@ fn faults(pages: u64) {
         page[0] = 1;
     }
     std::hint::black_box(memory);
+}
+
+fn crowd(threads: u64) {
+    const STACK_BYTES: usize = 64 << 10;
+    let barrier = Arc::new(Barrier::new(usize::try_from(threads).unwrap_or(0)));
+    let member = |_| {
+        let barrier = Arc::clone(&barrier);
+        let body = move || {
+            barrier.wait();
+            writes(1);
+        };
+        thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn(body)
+            .expect("there is room for a thread")
+    };
+    let handles: Vec<_> = (0..threads).map(member).collect();
+    handles.into_iter().for_each(|handle| handle.join().expect("no thread panics"));
+}
+
+fn forks(count: u64, at_once: u64) {
+    let mut running = std::collections::VecDeque::new();
+    for _ in 0..count {
+        if running.len() as u64 >= at_once {
+            wait_for(running.pop_front());
+        }
+        let program = std::env::current_exe().expect("a program knows its path");
+        let child = Command::new(program).args(["writes", "1"]).spawn();
+        running.push_back(child.expect("there is room for a process"));
+    }
+    running.into_iter().for_each(|child| wait_for(Some(child)));
+}
+
+fn wait_for(child: Option<std::process::Child>) {
+    if let Some(mut child) = child {
+        child.wait().expect("a child can be waited for");
+    }
+}
+
+fn fault_pair(first: u64, second: u64) {
+    let other = thread::spawn(move || faults(second));
+    faults(first);
+    other.join().expect("no thread panics");
 }
 
 fn spin(time: Duration) {

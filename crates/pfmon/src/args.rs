@@ -85,9 +85,17 @@ pub(crate) struct Stat {
     #[arg(short = 'i', long)]
     pub(crate) no_inherit: bool,
 
-    /// One row per event and thread
-    #[arg(long, conflicts_with_all = ["all_cpus", "cpu", "cgroup", "repeat", "per_cpu"])]
+    /// One row per event and thread; of the whole system with --accounting switch
+    #[arg(long, conflicts_with_all = ["cpu", "cgroup", "repeat", "per_cpu"])]
     pub(crate) per_thread: bool,
+
+    /// One row per event and process; takes --accounting switch
+    #[arg(long, conflicts_with_all = ["cpu", "cgroup", "repeat", "per_cpu", "per_thread"])]
+    pub(crate) per_process: bool,
+
+    /// How counts come to threads: kernel has an event for each, switch accounts those of the CPUs to any number of threads
+    #[arg(long, value_name = "HOW", value_enum, default_value_if("per_process", clap::builder::ArgPredicate::Equals("true".into()), "switch"), default_value = "kernel", conflicts_with_all = ["cpu", "cgroup"])]
+    pub(crate) accounting: Accounting,
 
     /// One row per event and CPU
     #[arg(short = 'A', long, conflicts_with_all = ["pid", "tid"])]
@@ -132,6 +140,16 @@ pub(crate) struct Stat {
     /// The command to run, with its arguments
     #[arg(id = "workload", value_name = "COMMAND", trailing_var_arg = true)]
     pub(crate) workload: Vec<OsString>,
+}
+
+/// How counts come to threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Accounting {
+    /// The kernel's own: one event for each thread
+    #[default]
+    Kernel,
+    /// By programs in the kernel, at context switches
+    Switch,
 }
 
 /// Longest time that is taken: 31 years.

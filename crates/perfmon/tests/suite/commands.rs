@@ -1,11 +1,6 @@
 use perfmon::{Exit, Inherit, Scope, Session, SpawnError, StartOn, Workload};
 
-use crate::helper::{WRITES, can_count, workload_path};
-
-fn argv(args: &[&str]) -> Vec<String> {
-    let program = workload_path().into_os_string().into_string().unwrap();
-    std::iter::once(program).chain(args.iter().map(|&arg| arg.to_owned())).collect()
-}
+use crate::helper::{WRITES, can_count, workload_argv as argv};
 
 fn count(args: &[&str], inherit: Inherit) -> Option<u64> {
     let mut workload = Workload::spawn(&argv(args), None).unwrap();

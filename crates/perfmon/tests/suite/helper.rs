@@ -30,6 +30,21 @@ pub(crate) fn can_count(name: &str, list: &str) -> bool {
     false
 }
 
+/// Whether programs in the kernel may account here; if not, says that `name` is skipped.
+pub(crate) fn can_account(name: &str) -> bool {
+    let mut session = Session::new(WRITES).unwrap();
+    session.set_accounting(perfmon::Accounting::Switch);
+    let loaded = session.load(&Scope::CurrentThread);
+    loaded.as_ref().err().inspect(|error| skipped(name, error));
+    loaded.is_ok() && can_count(name, WRITES)
+}
+
+/// The workload program with arguments.
+pub(crate) fn workload_argv(args: &[&str]) -> Vec<String> {
+    let program = workload_path().into_os_string().into_string().unwrap();
+    std::iter::once(program).chain(args.iter().map(|&arg| arg.to_owned())).collect()
+}
+
 /// Whether this is a guest whose emulation counts several breakpoints at once wrongly: QEMU's of x86_64 counts a hit
 /// of one for others, too. If so, says that `name` is skipped.
 pub(crate) fn is_wrong_with_breakpoints(name: &str) -> bool {

@@ -6,6 +6,7 @@
 
 mod helper;
 
+mod accounted;
 mod calling_thread;
 mod commands;
 mod cpus;

@@ -5,6 +5,7 @@
 
 mod helper;
 
+mod accounting;
 mod answers;
 mod attached;
 mod cpus;

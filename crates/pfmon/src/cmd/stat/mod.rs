@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use perfmon::{Linux, Session, Signal, SignalFd};
 
-use crate::args::Stat;
+use crate::args::{Accounting, Stat};
 use crate::cmd::names;
 use crate::exit::{self, Failure};
 use crate::output::{self, Sink};
@@ -30,6 +30,10 @@ pub(crate) fn run(args: &Stat) -> Result<ExitCode, Failure> {
     let events = names.parse(&chosen.list).map_err(Failure::new)?;
     // The end of the process closes all events at once, which is cheaper than one by one.
     let mut session = ManuallyDrop::new(Session::with_events(Linux::new(), events)?);
+    session.set_accounting(match args.accounting {
+        Accounting::Kernel => perfmon::Accounting::Kernel,
+        Accounting::Switch => perfmon::Accounting::Switch,
+    });
     let mut sink = Sink::open(args)?;
     let signals = SignalFd::take_over(&[
         Signal::INT,

@@ -108,7 +108,7 @@ fn split(args: &Stat, parts: Vec<(Part, Tally)>) -> Vec<Sum> {
             Part::Cgroup(directory, _) if !args.per_cpu => {
                 format!("cgroup:{}", directory.display())
             }
-            part if args.per_thread || args.per_cpu => part.to_string(),
+            part if args.per_thread || args.per_process || args.per_cpu => part.to_string(),
             _ => continue,
         };
         match places.get(&scope).and_then(|&place| sums.get_mut(place)) {

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use perfmon::{Count, CpuTimes, Ended, Scope, Session, SignalFd, Snapshot, Workload};
+use perfmon::{By, Count, CpuTimes, Ended, Scope, Session, SignalFd, Snapshot, Workload};
 
 use super::metrics::{Metrics, Times};
 use super::results::{INTERVAL_SCHEMA, Interval, RESULT_SCHEMA, StatResult, rows};
 use super::scope::Plan;
 use super::watch::{Event, Watch};
-use crate::args::Stat;
+use crate::args::{Accounting, Stat};
 use crate::exit::{self, Failure};
 use crate::output::{self, Sink};
 
@@ -141,7 +141,7 @@ impl<'a> Measurement<'a> {
         if matches!(self.plan, Plan::Running(_)) {
             session.stop()?;
         }
-        session.read_by_thread();
+        session.read_by(if self.args.per_process { By::Process } else { By::Thread });
         if self.args.interval.is_some() {
             self.show_interval(session, sink, wall, &mut shown)?;
         }
@@ -164,9 +164,13 @@ impl<'a> Measurement<'a> {
     ) -> Result<Event, Failure> {
         let limit = self.args.time_limit.map(|limit| began + limit);
         let mut next_interval = self.args.interval.map(|interval| began + interval);
-        let by_thread = self.args.per_thread && matches!(self.plan, Plan::Command);
+        let Stat { per_thread, per_process, .. } = *self.args;
+        let is_drained = per_process
+            || per_thread
+                && (self.args.accounting == Accounting::Switch
+                    || matches!(self.plan, Plan::Command));
         loop {
-            let next_drain = by_thread.then(|| Instant::now() + DRAIN_INTERVAL);
+            let next_drain = is_drained.then(|| Instant::now() + DRAIN_INTERVAL);
             let due = [limit, next_interval, next_drain].into_iter().flatten().min();
             let event = watch.next(due)?;
             let now = Instant::now();

@@ -2,7 +2,7 @@
 
 use perfmon::{Inherit, Scope, StartOn, cgroup, cpus};
 
-use crate::args::Stat;
+use crate::args::{Accounting, Stat};
 use crate::exit::Failure;
 
 /// What is measured.
@@ -16,6 +16,7 @@ pub(crate) enum Plan {
 
 impl Plan {
     pub(crate) fn from_args(args: &Stat) -> Result<Self, Failure> {
+        check_rows(args)?;
         let inherit = inherit(args);
         let cpus = args.cpu.as_deref().map(cpus::parse_list).transpose().map_err(Failure::new)?;
         let scope = if !args.pid.is_empty() {
@@ -35,6 +36,7 @@ impl Plan {
                 "nothing to count; name a command, or a target with -p, -t, -C, -a or --cgroup",
             ));
         } else if args.per_thread
+            && args.accounting == Accounting::Kernel
             && !args.no_inherit
             && (args.interval.is_some() || args.delay.is_some())
         {
@@ -64,8 +66,35 @@ impl Plan {
     }
 }
 
+/// Rows of tasks come with what is counted to the end, or where each task has its event.
+fn check_rows(args: &Stat) -> Result<(), Failure> {
+    let switch = args.accounting == Accounting::Switch;
+    if args.per_process && !switch {
+        return Err(Failure::new("rows of processes take --accounting switch"));
+    }
+    if args.all_cpus && args.per_thread && !switch {
+        return Err(Failure::new(
+            "rows of all threads of the system take --accounting switch, as events of CPUs know no threads",
+        ));
+    }
+    if switch && args.per_cpu {
+        return Err(Failure::new("rows of CPUs and --accounting switch exclude each other"));
+    }
+    if switch && args.interval.is_some() && (args.per_thread || args.per_process) {
+        return Err(Failure::new(
+            "with --accounting switch, rows of threads and processes come at the end; leave out --interval",
+        ));
+    }
+    Ok(())
+}
+
 fn inherit(args: &Stat) -> Inherit {
-    if args.no_inherit { Inherit::None } else { Inherit::Tree }
+    let rows = args.per_thread || args.per_process;
+    match args.accounting {
+        _ if args.no_inherit => Inherit::None,
+        Accounting::Switch if rows => Inherit::TreeByThread,
+        _ => Inherit::Tree,
+    }
 }
 
 fn sorted(ids: &[u32]) -> Vec<u32> {
