@@ -52,7 +52,10 @@
 mod atomics;
 mod context;
 pub mod helpers;
+#[allow(missing_docs)]
+mod layout;
 pub mod maps;
+pub mod pfm;
 mod settings;
 
 pub use atomics::{add, bump, exchange, take};

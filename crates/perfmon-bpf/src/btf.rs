@@ -4,16 +4,16 @@ use crate::reader::Bytes;
 
 const MAGIC: usize = 0xeb9f;
 const HEADER_BYTES: usize = 24;
-const TYPE_BYTES: usize = 12;
+pub(crate) const TYPE_BYTES: usize = 12;
 const KIND_POINTER: u32 = 2;
-const KIND_STRUCT: u32 = 4;
-const KIND_UNION: u32 = 5;
+pub(crate) const KIND_STRUCT: u32 = 4;
+pub(crate) const KIND_UNION: u32 = 5;
 const KIND_TYPEDEF: u32 = 8;
 const KIND_FUNCTION: u32 = 12;
 /// volatile, const, restrict, typedef, type tag: the type is that which they name.
 const TRANSPARENT: [u32; 5] = [KIND_TYPEDEF, 9, 10, 11, 18];
 /// No chain of names for one type is longer in what compilers write.
-const CHAIN_MAX: usize = 32;
+pub(crate) const CHAIN_MAX: usize = 32;
 
 /// Type information in the BPF Type Format.
 ///
@@ -30,16 +30,16 @@ pub struct Btf {
 
 /// A type's first words.
 #[derive(Clone, Copy)]
-struct Type<'a> {
+pub(crate) struct Type<'a> {
     name: &'a str,
-    kind: u32,
+    pub(crate) kind: u32,
     /// Members, parameters...
-    count: usize,
+    pub(crate) count: usize,
     /// Bit fields have their width in the members' offsets.
-    kind_flag: bool,
+    pub(crate) kind_flag: bool,
     /// Its size, or the type that it refers to.
-    size_or_type: u32,
-    at: usize,
+    pub(crate) size_or_type: u32,
+    pub(crate) at: usize,
 }
 
 impl Btf {
@@ -129,6 +129,31 @@ impl Btf {
         Ok(())
     }
 
+    /// Whether header, types and names follow one another, as the parser takes for granted.
+    pub(crate) fn is_plain(&self) -> bool {
+        let all = Bytes(&self.bytes);
+        let types_bytes = all.count(12);
+        all.count(4) == Some(HEADER_BYTES)
+            && all.count(8) == Some(0)
+            && all.count(16) == types_bytes
+            && types_bytes
+                .is_some_and(|types| HEADER_BYTES + types + self.strings_bytes == self.bytes.len())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// One more than the last type's id.
+    pub(crate) fn count(&self) -> u32 {
+        u32::try_from(self.types.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The text at an offset into the names.
+    pub(crate) fn text(&self, offset: u32) -> Option<&str> {
+        Bytes(&self.bytes).part(self.strings, self.strings_bytes)?.text(offset as usize)
+    }
+
     fn name(&self, offset: u32) -> &str {
         Bytes(&self.bytes)
             .part(self.strings, self.strings_bytes)
@@ -136,7 +161,7 @@ impl Btf {
             .unwrap_or_default()
     }
 
-    fn get(&self, id: u32) -> Option<Type<'_>> {
+    pub(crate) fn get(&self, id: u32) -> Option<Type<'_>> {
         let at = *self.types.get(id as usize).filter(|_| id != 0)?;
         let all = Bytes(&self.bytes);
         let info = all.u32(at + 4)?;
@@ -212,7 +237,7 @@ impl Btf {
     }
 
     /// The type behind typedefs and qualifiers.
-    fn resolve(&self, mut id: u32) -> Option<u32> {
+    pub(crate) fn resolve(&self, mut id: u32) -> Option<u32> {
         for _ in 0..CHAIN_MAX {
             let found = self.get(id)?;
             if !TRANSPARENT.contains(&found.kind) {

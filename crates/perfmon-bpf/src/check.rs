@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use crate::btf::Btf;
 use crate::reader::Bytes;
+use crate::{code, records};
 
 const EXECUTABLE: u64 = 4;
 const SYMBOL_TABLE: u32 = 2;
@@ -15,27 +16,55 @@ const RELOCATIONS_WITH_ADDEND: u32 = 4;
 const NO_BITS: u32 = 8;
 const RELOCATIONS: u32 = 9;
 const HEADER_BYTES: usize = 64;
-const SYMBOL_BYTES: usize = 24;
-const RELOCATION_BYTES: usize = 16;
+pub(crate) const SYMBOL_BYTES: usize = 24;
+pub(crate) const RELOCATION_BYTES: usize = 16;
 const FILE_BYTES_MAX: usize = 16 << 20;
+/// Of all sections together: each is copied, and several may claim the same bytes of the file.
 const SECTION_BYTES_MAX: usize = 64 << 20;
 const SECTIONS_MAX: usize = 4096;
 /// `SHN_LORESERVE`: numbers from here on are no sections.
 const RESERVED: usize = 0xff00;
-const INSTRUCTION_BYTES: usize = 8;
-/// `BPF_PSEUDO_CALL` and the like need this much of an instruction's two halves.
-const WIDE_LOAD: u8 = 0x18;
+/// `SHN_XINDEX`: the section's number is in another table, which nobody needs.
+const ELSEWHERE: usize = 0xffff;
+const RELOCATABLE: usize = 1;
+const MACHINE_BPF: usize = 247;
 
-struct Section<'a> {
-    name: &'a str,
+pub(crate) struct Section<'a> {
+    pub(crate) name: &'a str,
     name_at: usize,
     kind: u32,
     flags: u64,
-    offset: usize,
-    bytes: usize,
-    link: usize,
-    info: usize,
+    address: u64,
+    pub(crate) offset: usize,
+    pub(crate) bytes: usize,
+    pub(crate) link: usize,
+    pub(crate) info: usize,
     entry_bytes: usize,
+}
+
+impl Section<'_> {
+    /// Whether the parser takes it for subprograms, which it does by the name alone.
+    pub(crate) fn is_text(&self) -> bool {
+        self.name.starts_with(".text") && self.bytes > 0
+    }
+
+    /// Whether the parser takes it for programs or subprograms.
+    pub(crate) fn is_code(&self) -> bool {
+        self.is_text() || self.flags & EXECUTABLE != 0 && self.bytes > 0
+    }
+
+    pub(crate) fn is_symbols(&self) -> bool {
+        self.kind == SYMBOL_TABLE
+    }
+
+    pub(crate) fn is_relocations(&self) -> bool {
+        self.kind == RELOCATIONS
+    }
+
+    /// Whether it has definitions of maps.
+    pub(crate) fn is_maps(&self) -> bool {
+        self.name.starts_with(".maps")
+    }
 }
 
 /// An object's file that is safe to parse.
@@ -46,6 +75,8 @@ pub(crate) struct Checked {
     pub(crate) names: HashMap<usize, String>,
     /// Its type information.
     pub(crate) btf: Option<Btf>,
+    /// The symbols that code takes for maps, by number.
+    pub(crate) map_symbols: Vec<usize>,
 }
 
 pub(crate) fn check(bytes: &[u8]) -> Result<Checked, String> {
@@ -53,33 +84,36 @@ pub(crate) fn check(bytes: &[u8]) -> Result<Checked, String> {
         return Err(format!("{} bytes are more than {FILE_BYTES_MAX}", bytes.len()));
     }
     let all = sections(bytes)?;
+    check_names(&all)?;
     for section in &all {
         check_section(bytes, section)?;
         check_symbols(bytes, section, &all)?;
         check_relocations(bytes, section, &all)?;
-        check_instructions(bytes, section)?;
     }
     check_text(&all)?;
+    let map_symbols = code::check(bytes, &all)?;
     let find = |name| {
-        let section = all.iter().find(|section| section.name == name && section.kind != NO_BITS);
+        let section = all.iter().find(|section| section.name == name);
         section.and_then(|section| Bytes(bytes).part(section.offset, section.bytes))
     };
-    let btf = find(".BTF").map(|btf| Btf::parse(btf.0)).transpose();
+    let btf = find(".BTF").map(|btf| Btf::parse(btf.0).and_then(Btf::checked)).transpose();
     let btf = btf.map_err(|why| format!("its type information is damaged: {why}"))?;
     if let Some(extra) = find(".BTF.ext") {
-        let strings = find(".BTF").and_then(|btf| btf.count(20)).unwrap_or(0);
-        check_records(extra, strings)
+        records::check(extra, btf.as_ref())
             .ok_or("its type information for functions and lines is damaged")?;
     }
     let renamed = rename(bytes, &all)?;
     let names = all.iter().map(|section| section.name.to_owned()).enumerate().collect();
-    Ok(Checked { bytes: renamed, names, btf })
+    Ok(Checked { bytes: renamed, names, btf, map_symbols })
 }
 
 fn sections(bytes: &[u8]) -> Result<Vec<Section<'_>>, String> {
     let all = Bytes(bytes);
     if bytes.get(..6) != Some(b"\x7fELF\x02\x01".as_slice()) {
         return Err("it is no 64-bit little-endian ELF file".into());
+    }
+    if all.u16(0x10) != Some(RELOCATABLE) || all.u16(0x12) != Some(MACHINE_BPF) {
+        return Err("it is no object file for eBPF (its machine or its kind is another)".into());
     }
     let headers = || {
         let (table, entry_bytes) = (all.length(0x28)?, all.u16(0x3a)?);
@@ -100,6 +134,7 @@ fn sections(bytes: &[u8]) -> Result<Vec<Section<'_>>, String> {
                 name_at: names_at + name,
                 kind: header.u32(4)?,
                 flags: header.u64(8)?,
+                address: header.u64(0x10)?,
                 offset: header.length(0x18)?,
                 bytes: header.length(0x20)?,
                 link: header.count(0x28)?,
@@ -112,16 +147,33 @@ fn sections(bytes: &[u8]) -> Result<Vec<Section<'_>>, String> {
     headers().ok_or_else(|| "its section headers are damaged".into())
 }
 
+/// What the parser finds by name, or gives up on.
+fn check_names(all: &[Section<'_>]) -> Result<(), String> {
+    for name in [".BTF", ".BTF.ext", "license", "version"] {
+        if all.iter().filter(|section| section.name == name).count() > 1 {
+            return Err(format!("it has more than one section {name}"));
+        }
+    }
+    if let Some(old) = all.iter().find(|section| section.name.starts_with("maps")) {
+        return Err(format!("section {}: maps are declared in .maps, with their types", old.name));
+    }
+    let bytes = all.iter().try_fold(0, |sum: usize, section| sum.checked_add(section.bytes));
+    if bytes.is_none_or(|bytes| bytes > SECTION_BYTES_MAX) {
+        return Err(format!("its sections claim more than {SECTION_BYTES_MAX} bytes"));
+    }
+    Ok(())
+}
+
 fn check_section(bytes: &[u8], section: &Section<'_>) -> Result<(), String> {
     let Section { name, bytes: length, .. } = section;
-    if *length > SECTION_BYTES_MAX {
-        return Err(format!("section {name} claims {length} bytes"));
-    }
     if section.kind != NO_BITS && Bytes(bytes).part(section.offset, *length).is_none() {
         return Err(format!("section {name} is cut off"));
     }
-    if section.kind == NO_BITS && (section.flags & EXECUTABLE != 0 || name.starts_with(".BTF")) {
+    if section.kind == NO_BITS && (section.is_code() || !name.starts_with(".bss")) && *length > 0 {
         return Err(format!("section {name} is empty"));
+    }
+    if section.address != 0 {
+        return Err(format!("section {name} has an address, as in a file that was linked"));
     }
     Ok(())
 }
@@ -143,7 +195,13 @@ fn check_symbols(bytes: &[u8], section: &Section<'_>, all: &[Section<'_>]) -> Re
             names.text(symbol.count(0)?)?;
             let place = symbol.u16(6)?;
             let end = symbol.length(8)?.checked_add(symbol.length(16)?)?;
-            if place != 0 && place < RESERVED && end > all.get(place)?.bytes {
+            let inside = match place {
+                0 => true,
+                ELSEWHERE => false,
+                RESERVED.. => true,
+                place => end <= all.get(place)?.bytes,
+            };
+            if !inside {
                 return None;
             }
         }
@@ -177,9 +235,7 @@ fn check_relocations(
             let offset = relocation.length(0)?;
             let symbol = relocation.count(12)?;
             let fits = offset.checked_add(4)? <= target.bytes;
-            let code = target.flags & EXECUTABLE != 0;
-            let aligned = !code || offset.is_multiple_of(INSTRUCTION_BYTES);
-            if !fits || !aligned || symbol >= symbols.bytes / SYMBOL_BYTES {
+            if !fits || symbol >= symbols.bytes / SYMBOL_BYTES {
                 return None;
             }
         }
@@ -188,26 +244,9 @@ fn check_relocations(
     relocations().ok_or_else(|| format!("its relocations ({}) are damaged", section.name))
 }
 
-/// A load of 16 bytes must not be the last instruction: the parser writes to both halves.
-fn check_instructions(bytes: &[u8], section: &Section<'_>) -> Result<(), String> {
-    if section.flags & EXECUTABLE == 0 || section.kind == NO_BITS {
-        return Ok(());
-    }
-    let code = Bytes(bytes).part(section.offset, section.bytes).map_or(&[][..], |code| code.0);
-    let (instructions, rest) = code.as_chunks::<INSTRUCTION_BYTES>();
-    let ends_wide = instructions.last().is_some_and(|last| last[0] == WIDE_LOAD);
-    let before = instructions.len().checked_sub(2).and_then(|at| instructions.get(at));
-    let is_half = before.is_some_and(|before| before[0] == WIDE_LOAD);
-    if !rest.is_empty() || ends_wide && !is_half {
-        return Err(format!("the code of section {} is cut off", section.name));
-    }
-    Ok(())
-}
-
 /// The parser knows a called function by its address alone, not by its section too.
 fn check_text(all: &[Section<'_>]) -> Result<(), String> {
-    let is_code = |section: &&Section<'_>| section.flags & EXECUTABLE != 0 && section.bytes > 0;
-    let text = all.iter().filter(is_code).filter(|section| section.name.starts_with(".text"));
+    let text = all.iter().filter(|section| section.is_text());
     let text: Vec<&str> = text.map(|section| section.name).collect();
     if text.len() > 1 {
         let sections = text.join(", ");
@@ -216,39 +255,6 @@ fn check_text(all: &[Section<'_>]) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-/// Whether the records of `.BTF.ext` lie inside of it.
-fn check_records(extra: Bytes<'_>, strings: usize) -> Option<()> {
-    const BLOCK_BYTES: usize = 8;
-    const RECORD_BYTES_MAX: usize = 256;
-    let header = extra.count(4)?;
-    let tables = if header >= 32 { 3 } else { 2 };
-    // Least sizes of a function's, a line's and a relocation's record.
-    for (table, record_bytes_min) in (0..tables).zip([8, 16, 16]) {
-        let begin = header.checked_add(extra.count(8 + table * 8)?)?;
-        let length = extra.count(12 + table * 8)?;
-        let records = extra.part(begin, length)?;
-        if length == 0 {
-            continue;
-        }
-        let record_bytes = records.count(0)?;
-        if !(record_bytes_min..=RECORD_BYTES_MAX).contains(&record_bytes) {
-            return None;
-        }
-        let mut at = 4;
-        while at < length {
-            let name = records.count(at)?;
-            let count = records.count(at + 4)?;
-            let block = BLOCK_BYTES.checked_add(count.checked_mul(record_bytes)?)?;
-            records.part(at, block)?;
-            if name >= strings {
-                return None;
-            }
-            at += block;
-        }
-    }
-    Some(())
 }
 
 /// Writes a known prefix over the names of sections of code that the parser does not know, in the names of sections

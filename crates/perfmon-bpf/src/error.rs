@@ -68,6 +68,11 @@ impl Error {
         move |errno| Self::Call { what: what.into(), call, errno }
     }
 
+    pub(crate) fn missing(object: &str, what: &'static str, name: &str, known: &[&str]) -> Self {
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        Self::Missing { object: object.into(), what, name: name.into(), known }
+    }
+
     /// The errno of the call that failed, if one did.
     pub fn errno(&self) -> Option<Errno> {
         match self {

@@ -13,21 +13,28 @@
 #![forbid(unsafe_code)]
 
 mod btf;
+mod btf_check;
+mod capabilities;
 mod check;
+mod code;
 mod error;
 mod kind;
 mod layout;
 mod loaded;
 mod loader;
 mod object;
+mod prepared;
 mod reader;
+mod records;
 mod refusal;
 
 pub use btf::{Btf, kernel_types};
+pub use capabilities::{Abilities, Ability, Lack};
 pub use error::Error;
 pub use layout::Layout;
 pub use loaded::{Link, Loaded, Map, Program};
 pub use loader::{Loader, Setting};
 pub use object::Object;
 pub use perfmon_sys::{BpfRing, Errno, MapSpec, SharedMemory, TaskFilter, Word, map_type};
+pub use prepared::Prepared;
 pub use refusal::Refusal;

@@ -52,8 +52,7 @@ impl Loaded {
         known: impl Iterator<Item = &'a String>,
     ) -> Error {
         let known: Vec<&str> = known.map(String::as_str).collect();
-        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-        Error::Missing { object: self.object.clone(), what, name: name.into(), known }
+        Error::missing(&self.object, what, name, &known)
     }
 }
 
@@ -201,10 +200,10 @@ impl Program {
             .map_err(Error::call(what, "bpf(BPF_LINK_CREATE)"))
     }
 
-    /// Runs an iterator over tasks to its end and gives what it wrote.
+    /// Runs an iterator over tasks to its end and gives what it wrote: nothing if there is no such task.
     ///
     /// # Errors
-    /// [`Error::Call`]: `ESRCH` if there is no such task.
+    /// [`Error::Call`].
     pub fn iterate(&self, filter: TaskFilter) -> Result<Vec<u8>, Error> {
         let what = || format!("iterate with {} ({})", self.name, self.section);
         let link = perfmon_sys::link_iterator(&self.fd, filter)

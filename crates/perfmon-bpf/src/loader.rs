@@ -1,31 +1,20 @@
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::OnceLock;
 
-use aya_obj::btf::BtfFeatures;
-use aya_obj::{EbpfSectionKind, Function};
-use perfmon_sys::{BpfInfo, BpfMap, Errno, MapSpec, MapTypes, ProgramSpec, VerifierLog, map_type};
+use aya_obj::btf::{Btf, BtfFeatures};
 
-use crate::btf::kernel_types;
-use crate::kind::Kind;
 use crate::object::{chain, guarded};
-use crate::{Error, Loaded, Map, Object, Program, Refusal};
-
-/// Map types for which the kernel takes no types of keys and values.
-const UNTYPED: [u32; 12] = [3, 4, 7, 8, 12, 13, 14, 15, 16, 17, 18, map_type::RINGBUF];
-/// The verifier's log is asked for in these sizes, until it is complete.
-const LOG_BYTES: [usize; 3] = [1 << 16, 1 << 20, 1 << 24];
-/// The parser keeps these parts of each record.
-const FUNCTION_RECORD_BYTES: u32 = 8;
-const LINE_RECORD_BYTES: u32 = 16;
+use crate::prepared::Prepared;
+use crate::{Error, Loaded, Map, Object};
 
 /// Loads objects: what to change about them first.
 #[derive(Debug, Default)]
 pub struct Loader<'a> {
     settings: HashMap<String, Vec<u8>>,
-    entries: HashMap<String, u32>,
-    flags: HashMap<String, u32>,
-    shared: HashMap<String, &'a Map>,
-    without: HashSet<String>,
+    pub(crate) entries: HashMap<String, u32>,
+    pub(crate) flags: HashMap<String, u32>,
+    pub(crate) shared: HashMap<String, &'a Map>,
+    pub(crate) without: HashSet<String>,
 }
 
 /// A value for a global of an object.
@@ -90,9 +79,19 @@ impl<'a> Loader<'a> {
     /// Loads everything in the object, or nothing.
     ///
     /// # Errors
-    /// [`Error::Refused`] by the verifier, [`Error::Kernel`] for what the kernel does not have, [`Error::Call`],
-    /// [`Error::Object`].
+    /// [`Error::Refused`] by the verifier, [`Error::Kernel`] for what the kernel does not have, [`Error::Missing`] for
+    /// a name that the object does not have, [`Error::Call`], [`Error::Object`].
     pub fn load(&self, object: &Object) -> Result<Loaded, Error> {
+        self.prepare(object)?.load()
+    }
+
+    /// Does all of [`load`](Self::load) that makes nothing in the kernel and needs no privilege: settings,
+    /// relocations, calls. Only for an object that is relocated to the kernel's types are these read.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], [`Error::Object`].
+    pub fn prepare<'l>(&'l self, object: &'l Object) -> Result<Prepared<'l>, Error> {
+        self.check_names(object)?;
         let name = object.name.as_str();
         let mut parsed = object.parsed.clone();
         let settings = self.settings.iter();
@@ -103,197 +102,46 @@ impl<'a> Loader<'a> {
         let features = BtfFeatures::new(true, true, true, true, true, true, true, true);
         let btf = guarded(name, || {
             let btf = parsed.fixup_and_sanitize_btf(&features).map_err(chain)?;
-            Ok(btf.map(aya_obj::btf::Btf::to_bytes))
+            Ok(btf.map(Btf::to_bytes))
         })?;
-        let btf = btf.map(|bytes| load_types(name, &bytes)).transpose()?;
         if parsed.has_btf_relocations() {
-            guarded(name, || {
-                let kernel = aya_obj::btf::Btf::from_sys_fs().map_err(chain)?;
-                parsed.relocate_btf(&kernel).map_err(chain)
-            })?;
+            let kernel = kernel_btf().map_err(|why| Error::object(name, why))?;
+            guarded(name, || parsed.relocate_btf(kernel).map_err(chain))?;
         }
-        let mut maps = BTreeMap::new();
-        for (name, map) in &mut parsed.maps {
-            maps.insert(name.clone(), self.map(name, map, btf.as_ref().map(AsFd::as_fd))?);
-        }
-        guarded(name, || relocate(&mut parsed, &maps))?;
-        let mut programs = BTreeMap::new();
-        let wanted = object.programs().into_iter();
-        for program in wanted.filter(|&program| !self.without.contains(program)) {
-            let loaded = load_program(object, &parsed, program, btf.as_ref())?;
-            programs.insert(program.to_owned(), loaded);
-        }
-        Ok(Loaded { object: name.into(), maps, programs })
+        guarded(name, || relocate(&mut parsed))?;
+        Ok(Prepared { loader: self, object, parsed, btf })
     }
 
-    fn map(
-        &self,
-        name: &str,
-        map: &mut aya_obj::Map,
-        btf: Option<BorrowedFd<'_>>,
-    ) -> Result<Map, Error> {
-        if let Some(&entries) = self.entries.get(name) {
-            map.set_max_entries(entries);
-        }
-        let mut spec = MapSpec {
-            map_type: map.map_type(),
-            key_bytes: map.key_size(),
-            value_bytes: map.value_size(),
-            max_entries: map.max_entries(),
-            flags: map.map_flags() | self.flags.get(name).unwrap_or(&0),
-        };
-        if spec.map_type == map_type::RINGBUF {
-            (spec.key_bytes, spec.value_bytes) = (0, 0);
-        }
-        if let Some(shared) = self.shared.get(name) {
-            return adopt(name, spec, shared);
-        }
-        let types = match (&*map, btf) {
-            (aya_obj::Map::Btf(map), Some(btf)) if !UNTYPED.contains(&spec.map_type) => {
-                let (key, value) = (map.def.btf_key_type_id, map.def.btf_value_type_id);
-                Some(MapTypes { btf, key, value })
+    /// A name that nothing has is a slip of the pen.
+    fn check_names(&self, object: &Object) -> Result<(), Error> {
+        let check = |what, known: Vec<&str>, mut names: Vec<&String>| {
+            names.sort_unstable();
+            match names.into_iter().find(|name| !known.contains(&name.as_str())) {
+                Some(name) => Err(Error::missing(&object.name, what, name, &known)),
+                None => Ok(()),
             }
-            _ => None,
         };
-        let inner = match map.inner() {
-            Some(mut inner) => Some(self.map("inner", &mut inner, None)?),
-            None => None,
-        };
-        let failed = |call| move |errno| Error::call(format!("map {name} {spec:?}"), call)(errno);
-        let made = BpfMap::create(name, spec, types, inner.as_ref().map(AsFd::as_fd))
-            .map_err(failed("bpf(BPF_MAP_CREATE)"))?;
-        let kind = map.section_kind();
-        if matches!(kind, EbpfSectionKind::Data | EbpfSectionKind::Rodata) {
-            made.update(&0u32.to_ne_bytes(), map.data())
-                .map_err(failed("bpf(BPF_MAP_UPDATE_ELEM)"))?;
-        }
-        if kind == EbpfSectionKind::Rodata {
-            made.freeze().map_err(failed("bpf(BPF_MAP_FREEZE)"))?;
-        }
-        Ok(Map { name: name.into(), map: made })
+        check("map", object.maps(), self.entries.keys().chain(self.flags.keys()).collect())?;
+        check("program", object.programs(), self.without.iter().collect())
     }
 }
 
-/// One more handle of a map that exists, if it is what was declared.
-fn adopt(name: &str, wanted: MapSpec, shared: &Map) -> Result<Map, Error> {
-    let given = shared.map.spec();
-    let same = MapSpec { max_entries: wanted.max_entries, ..given };
-    if same != wanted {
-        return Err(Error::Mismatch { map: name.into(), wanted, given });
-    }
-    let map = shared.map.try_clone().map_err(Error::call(format!("map {name}"), "dup"))?;
-    Ok(Map { name: name.into(), map })
+/// The kernel's types as the parser wants them, read once.
+fn kernel_btf() -> Result<&'static Btf, &'static str> {
+    static TYPES: OnceLock<Result<Btf, String>> = OnceLock::new();
+    TYPES.get_or_init(|| Btf::from_sys_fs().map_err(chain)).as_ref().map_err(String::as_str)
 }
 
-/// Puts the maps' descriptors into the code, and subprograms behind the programs that call them.
-fn relocate(parsed: &mut aya_obj::Object, maps: &BTreeMap<String, Map>) -> Result<(), String> {
+/// Puts the maps' numbers, in alphabetical order, into the code where their descriptors will be, and subprograms
+/// behind the programs that call them.
+fn relocate(parsed: &mut aya_obj::Object) -> Result<(), String> {
     let text: HashSet<usize> = parsed.functions.keys().map(|(section, _)| *section).collect();
-    let declared = std::mem::take(&mut parsed.maps);
-    let references = declared
-        .iter()
-        .filter_map(|(name, map)| Some((name.as_str(), maps.get(name)?.as_fd().as_raw_fd(), map)));
-    parsed.relocate_maps(references, &text).map_err(chain)?;
-    parsed.relocate_calls(&text).map_err(chain)
-}
-
-fn load_program(
-    object: &Object,
-    parsed: &aya_obj::Object,
-    name: &str,
-    btf: Option<&OwnedFd>,
-) -> Result<Program, Error> {
-    let bad = |why: String| Error::object(&object.name, why);
-    let program = parsed.programs.get(name).ok_or_else(|| bad(format!("no program {name}")))?;
-    let function = parsed
-        .functions
-        .get(&program.function_key())
-        .ok_or_else(|| bad(format!("program {name} has no code")))?;
-    let section = object.section(name).unwrap_or_default();
-    let kind = Kind::of(section)
-        .ok_or_else(|| bad(format!("program {name}: section {section} is not handled")))?;
-    let what = format!("program {name} ({section})");
-    let attach_btf_id = if kind.attach.needs_kernel_types() {
-        let types = kernel_types().map_err(|why| bad(format!("{what}: {why}")))?;
-        kind.attach.id_in(types).map_err(|needs| Error::Kernel { what: what.clone(), needs })?
-    } else {
-        0
-    };
-    let instructions = instruction_bytes(function);
-    let (functions, lines) =
-        (function.func_info.func_info_bytes(), function.line_info.line_info_bytes());
-    let spec = ProgramSpec {
-        name,
-        program_type: kind.program_type,
-        attach_type: kind.attach_type,
-        flags: kind.flags,
-        attach_btf_id,
-        instructions: &instructions,
-        license: &program.license,
-        btf: btf.map(AsFd::as_fd),
-        functions: BpfInfo { bytes: &functions, record_bytes: FUNCTION_RECORD_BYTES },
-        lines: BpfInfo { bytes: &lines, record_bytes: LINE_RECORD_BYTES },
-    };
-    let fd = verified(&what, &spec)?;
-    Ok(Program { name: name.into(), fd, section: section.into(), attach: kind.attach })
-}
-
-/// The instructions as the kernel takes them (`struct bpf_insn`).
-fn instruction_bytes(function: &Function) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(function.instructions.len() * 8);
-    for instruction in &function.instructions {
-        let registers = instruction.dst_reg() | instruction.src_reg() << 4;
-        bytes.extend([instruction.code, registers]);
-        bytes.extend(instruction.off.to_ne_bytes());
-        bytes.extend(instruction.imm.to_ne_bytes());
-    }
-    bytes
-}
-
-/// Loads without a log first: that is fast, and its error is the true one. Only a refused program is verified again
-/// for the log; a buffer of ours that is too short would turn the error into `ENOSPC`.
-fn verified(what: &str, spec: &ProgramSpec<'_>) -> Result<OwnedFd, Error> {
-    let errno = match perfmon_sys::program_load(spec, None) {
-        Ok(fd) => return Ok(fd),
-        Err(errno) => errno,
-    };
-    let mut buffer = Vec::new();
-    let mut log_cut = false;
-    for bytes in LOG_BYTES {
-        buffer = vec![0; bytes];
-        let log = VerifierLog { level: 1, buffer: &mut buffer };
-        log_cut =
-            perfmon_sys::program_load(spec, Some(log)).is_err_and(|errno| errno == Errno::NOSPC);
-        if !log_cut {
-            break;
-        }
-    }
-    Err(Error::Refused(Box::new(Refusal {
-        what: what.into(),
-        errno,
-        instructions: spec.instructions.len() / 8,
-        log: text(&buffer),
-        log_cut,
-    })))
-}
-
-fn load_types(object: &str, bytes: &[u8]) -> Result<OwnedFd, Error> {
-    let errno = match perfmon_sys::btf_load(bytes, None) {
-        Ok(fd) => return Ok(fd),
-        Err(errno) => errno,
-    };
-    let mut buffer = vec![0; LOG_BYTES[0]];
-    let log = VerifierLog { level: 1, buffer: &mut buffer };
-    let _ = perfmon_sys::btf_load(bytes, Some(log));
-    Err(Error::Refused(Box::new(Refusal {
-        what: format!("the type information of {object}"),
-        errno,
-        instructions: 0,
-        log: text(&buffer),
-        log_cut: false,
-    })))
-}
-
-fn text(log: &[u8]) -> String {
-    let end = log.iter().position(|&byte| byte == 0).unwrap_or(log.len());
-    String::from_utf8_lossy(log.get(..end).unwrap_or_default()).into_owned()
+    let maps = std::mem::take(&mut parsed.maps);
+    let names: BTreeSet<&String> = maps.keys().collect();
+    let numbered =
+        (0..).zip(names).filter_map(|(n, name)| Some((name.as_str(), n, maps.get(name)?)));
+    parsed.relocate_maps(numbered, &text).map_err(chain)?;
+    parsed.relocate_calls(&text).map_err(chain)?;
+    parsed.maps = maps;
+    Ok(())
 }

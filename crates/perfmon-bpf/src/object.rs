@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::btf::Btf;
@@ -32,7 +32,15 @@ impl Object {
         if let Some(btf) = &checked.btf {
             check_layouts(btf, layouts).map_err(|why| Error::object(name, why))?;
         }
-        let parsed = guarded(name, || aya_obj::Object::parse(&checked.bytes).map_err(chain))?;
+        let mut parsed = guarded(name, || aya_obj::Object::parse(&checked.bytes).map_err(chain))?;
+        let maps: HashSet<usize> =
+            parsed.maps.values().filter_map(|map| map.symbol_index()).collect();
+        if checked.map_symbols.iter().any(|symbol| !maps.contains(symbol)) {
+            return Err(Error::object(name, "its code refers to a map that it does not declare"));
+        }
+        if let Some(btf) = &checked.btf {
+            correct_sizes(&mut parsed, btf).map_err(|why| Error::object(name, why))?;
+        }
         Ok(Self { name: name.into(), parsed, sections: checked.names })
     }
 
@@ -56,6 +64,26 @@ impl Object {
         let program = self.parsed.programs.get(program)?;
         self.sections.get(&program.section_index).map(String::as_str)
     }
+}
+
+/// The parser takes only the innermost dimension of arrays in arrays for the size of a map's keys and values.
+fn correct_sizes(parsed: &mut aya_obj::Object, btf: &Btf) -> Result<(), String> {
+    for (name, map) in &mut parsed.maps {
+        let aya_obj::Map::Btf(typed) = &*map else { continue };
+        let (key, value) = (typed.def.btf_key_type_id, typed.def.btf_value_type_id);
+        let bytes = |id: u32, said: u32| match id {
+            0 => Some(said),
+            id => btf.size(id).and_then(|bytes| u32::try_from(bytes).ok()),
+        };
+        let (key_bytes, value_bytes) = (bytes(key, map.key_size()), bytes(value, map.value_size()));
+        if key_bytes != Some(map.key_size()) {
+            return Err(format!("map {name}: the size of its keys is not known"));
+        }
+        let value_bytes = value_bytes
+            .ok_or_else(|| format!("map {name}: the size of its values is not known"))?;
+        map.set_value_size(value_bytes);
+    }
+    Ok(())
 }
 
 fn check_layouts(btf: &Btf, layouts: &[Layout]) -> Result<(), String> {

@@ -46,6 +46,8 @@ pub struct Attr<'a> {
     pub by_thread: bool,
     /// The event leaves records of threads: their creation, names and ends.
     pub thread_records: bool,
+    /// Events from one overflow to the next; 0 for none.
+    pub sample_period: u64,
 }
 
 impl Attr<'_> {
@@ -63,6 +65,7 @@ impl Attr<'_> {
         put(0, &encoding.pmu_type.to_ne_bytes());
         put(4, &size.to_ne_bytes());
         put(8, &encoding.config.to_ne_bytes());
+        put(16, &self.sample_period.to_ne_bytes());
         put(32, &read_format.to_ne_bytes());
         put(40, &self.flags().to_ne_bytes());
         put(52, &encoding.bp_type.to_ne_bytes());
@@ -134,6 +137,7 @@ mod tests {
             enable_on_exec: true,
             by_thread: false,
             thread_records: false,
+            sample_period: 0,
         };
         let bytes = attr.to_bytes();
         assert_eq!(word(&bytes, 0), 136 << 32 | 5);

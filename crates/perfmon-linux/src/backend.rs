@@ -15,6 +15,7 @@ use crate::explain::{self, Ask};
 use crate::group::{CounterGroup, GroupPlan, is_software, plan_groups};
 use crate::keep::keep_open;
 use crate::permissions::{Permissions, has_core_pmu};
+use crate::published::ToPublish;
 use crate::user_read::UserRead;
 
 /// The kernel, by `perf_event_open`.
@@ -28,6 +29,8 @@ pub struct Loaded {
     events: Vec<PlannedEvent>,
     by_thread: Option<ByThread>,
     accounted: Option<Accounted>,
+    target: Target,
+    is_inherited: bool,
 }
 
 impl Linux {
@@ -65,6 +68,26 @@ impl Loaded {
     pub fn tasks(&mut self) -> Result<Option<Vec<TaskReadings>>, Refusal> {
         let events = self.events.len();
         self.accounted.as_mut().map_or(Ok(None), |accounted| accounted.tasks(events))
+    }
+
+    /// What programs in the kernel need to read this context: the events at `places` of the plan become its registers, in
+    /// that order.
+    ///
+    /// # Errors
+    /// The target is counted with what it creates, or is neither a thread nor a CPU; an event was refused.
+    pub fn to_publish(&self, places: &[usize]) -> Result<ToPublish<'_>, Refusal> {
+        if self.is_inherited {
+            let why = "events that what a thread creates inherits can't be read in the kernel";
+            return Err(Refusal::new(why).hint("load threads, or without what they create"));
+        }
+        let pmd = |place: &usize| {
+            let event = self.events.get(*place)?;
+            let mut members = self.groups.iter().flat_map(CounterGroup::members);
+            members.find(|(other, _)| other == place).map(|(_, counter)| (event.set, counter))
+        };
+        let pmds = places.iter().map(pmd).collect::<Option<Vec<_>>>();
+        let refused = || Refusal::new("an event was refused").hint("leave it out");
+        Ok(ToPublish { target: self.target.clone(), pmds: pmds.ok_or_else(refused)? })
     }
 
     /// What the programs that account noticed, if the target is [followed](Target::Followed).
@@ -106,7 +129,11 @@ impl Backend for Linux {
             refuse_pinned(plan, &mut outcomes);
             let events = plan.events.clone();
             let accounted = Some(accounted);
-            return Ok((Loaded { groups, events, by_thread: None, accounted }, outcomes));
+            let (target, is_inherited) = (plan.target.clone(), plan.inherit.follows());
+            return Ok((
+                Loaded { groups, events, by_thread: None, accounted, target, is_inherited },
+                outcomes,
+            ));
         }
         let mut place = resolve(plan)?;
         let mut groups = Vec::new();
@@ -139,7 +166,8 @@ impl Backend for Linux {
             hardware.for_each(CounterGroup::map_pages);
         }
         let events = plan.events.clone();
-        Ok((Loaded { groups, events, by_thread, accounted: None }, outcomes))
+        let (target, is_inherited) = (plan.target.clone(), plan.inherit.follows());
+        Ok((Loaded { groups, events, by_thread, accounted: None, target, is_inherited }, outcomes))
     }
 
     fn start(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {

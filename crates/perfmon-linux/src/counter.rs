@@ -67,8 +67,28 @@ impl Counter {
             enable_on_exec: leader.is_none() && place.start_on == StartOn::Exec,
             by_thread: place.inherit == Inherit::TreeByThread,
             thread_records: false,
+            sample_period: 0,
         };
         Self::open_attr(&attr, place, leader)
+    }
+
+    /// Opens an event that counts at once, and overflows after each `period`.
+    pub(crate) fn open_sampling(
+        encoding: &Encoding,
+        place: &Place,
+        period: u64,
+    ) -> Result<Self, Errno> {
+        let attr = Attr {
+            encoding,
+            path_address: None,
+            disabled: false,
+            inherit: false,
+            enable_on_exec: false,
+            by_thread: false,
+            thread_records: false,
+            sample_period: period,
+        };
+        Self::open_attr(&attr, place, None)
     }
 
     /// Opens an event that counts nothing, but is enabled as any other.
@@ -86,6 +106,7 @@ impl Counter {
             enable_on_exec: false,
             by_thread: false,
             thread_records: true,
+            sample_period: 0,
         };
         Self::open_attr(&attr, place, None)
     }

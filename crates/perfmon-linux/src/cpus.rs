@@ -18,6 +18,17 @@ pub fn online() -> Result<Vec<u32>, Refusal> {
     parse_list(text.trim())
 }
 
+/// One more than the highest number that a CPU may have.
+///
+/// # Errors
+/// `/sys/devices/system/cpu/possible` can't be read.
+pub(crate) fn possible() -> Result<u32, Refusal> {
+    let path = "/sys/devices/system/cpu/possible";
+    let text = proc_file::read(path)
+        .ok_or_else(|| Refusal::new(format!("can't read {path}")).hint("mount sysfs at /sys"))?;
+    Ok(parse_list(text.trim())?.last().map_or(1, |last| last + 1))
+}
+
 /// The CPUs of a list such as `0-3,8`, in increasing order, each once.
 ///
 /// # Errors

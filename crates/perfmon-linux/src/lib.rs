@@ -20,6 +20,7 @@ mod group;
 mod keep;
 mod permissions;
 mod proc_file;
+mod published;
 pub mod times;
 mod trial;
 mod user_read;
@@ -32,4 +33,5 @@ pub use perfmon_sys::{
     SpawnOptions, duplicate, send_signal,
 };
 pub use permissions::{Permissions, has_core_pmu};
+pub use published::{ContextInfo, Found, Published, ToPublish};
 pub use trial::{Opened, Trial};

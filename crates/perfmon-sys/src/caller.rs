@@ -9,7 +9,7 @@ use crate::Errno;
 
 /// A thread of a process, told from all others, also from its copy in a forked child, without a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub struct Caller {
     thread: u64,
 }
 
@@ -29,7 +29,10 @@ static GUARD: OnceLock<Result<ForkGuard, Errno>> = OnceLock::new();
 
 impl Caller {
     /// The calling thread.
-    pub(crate) fn current() -> Result<Self, Errno> {
+    ///
+    /// # Errors
+    /// `ENOMEM`, or that of a kernel that can't tell a forked child.
+    pub fn current() -> Result<Self, Errno> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         GUARD.get_or_init(ForkGuard::new).as_ref().map_err(|errno| *errno)?;
         let thread = THREAD.with(|thread| {
@@ -42,7 +45,8 @@ impl Caller {
     }
 
     /// Whether it is the calling thread.
-    pub(crate) fn is_current(self) -> bool {
+    #[inline]
+    pub fn is_current(self) -> bool {
         let here =
             matches!(GUARD.get(), Some(Ok(guard)) if guard.word().load(Ordering::Relaxed) == 1);
         here && THREAD.with(Cell::get) == self.thread

@@ -22,6 +22,7 @@ pub use bpf::{
     VerifierLog, Word, btf_load, get_pinned, id_of, ids, iterator_create, link_iterator,
     link_perf_event, link_tracing, map_type, pin, program_load, program_run, raw_tracepoint_open,
 };
+pub use caller::Caller;
 pub use descriptor::duplicate;
 pub use libpfm::{
     Libpfm, LibpfmAttribute, LibpfmAttributeKind, LibpfmEntry, LibpfmError, LibpfmEvent, LibpfmPmu,

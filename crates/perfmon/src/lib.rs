@@ -31,6 +31,7 @@ mod error;
 mod fit;
 mod measure;
 mod member;
+mod published;
 mod scope;
 mod session;
 mod workload;
@@ -41,6 +42,8 @@ pub use error::Error;
 pub use fit::{Fit, fit};
 pub use measure::measure;
 pub use member::Part;
+/// The loader of eBPF objects.
+pub use perfmon_bpf as bpf;
 pub use perfmon_bpf::{Abilities, Ability, Lack};
 pub use perfmon_core::{
     Backend, Count, Encoding, Estimate, Group, Inherit, Privilege, Reading, Reason, Refusal,
@@ -52,9 +55,10 @@ pub use perfmon_events::{
 };
 pub use perfmon_linux::times::CpuTimes;
 pub use perfmon_linux::{
-    Audit, Exit, Linux, Opened, Permissions, Signal, SignalFd, SignalInfo, SignalMask, Trial,
-    cgroup, cpus, duplicate, has_core_pmu, send_signal,
+    Audit, ContextInfo, Exit, Linux, Opened, Permissions, Signal, SignalFd, SignalInfo, SignalMask,
+    Trial, cgroup, cpus, duplicate, has_core_pmu, send_signal,
 };
+pub use published::{Found, Published};
 pub use scope::Scope;
 pub use session::{Session, Snapshot};
 pub use workload::{Ended, SpawnError, Workload};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Parser, Subcommand};
 
-pub(crate) use events::{Common, Explain, Fit, List, Pmu, Sources, Try};
+pub(crate) use events::{Common, Doctor, Explain, Fit, List, Pmu, Sources, Try};
 
 /// Performance monitoring for Linux: counts that say how far to trust them.
 #[derive(Debug, Parser)]
@@ -25,6 +25,7 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     Fit(Box<Fit>),
     Pmu(Box<Pmu>),
+    Doctor(Doctor),
 }
 
 /// Count events while a command runs, or in what runs already.

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         args::Command::Explain(explain) => cmd::explain::run(explain),
         args::Command::Fit(fit) => cmd::fit::run(fit),
         args::Command::Pmu(pmu) => cmd::pmu::run(pmu),
+        args::Command::Doctor(doctor) => cmd::doctor::run(doctor),
     };
     result.unwrap_or_else(|failure| failure.report())
 }

@@ -116,7 +116,7 @@ pub(super) struct KernelSide {
 
 impl KernelSide {
     pub(super) fn load(options: &Options) -> Result<Self, Refusal> {
-        let possible = possible_cpus()?;
+        let possible = crate::cpus::possible()?;
         let events = u32::try_from(options.events).unwrap_or(u32::MAX);
         let object =
             Object::parse_with("the accounting programs", OBJECT, LAYOUTS).map_err(refusal)?;
@@ -383,15 +383,6 @@ fn task_offset(path: &[&str]) -> Result<u32, Refusal> {
 fn is_initial_namespace() -> bool {
     let namespace = std::fs::read_link("/proc/self/ns/pid");
     namespace.is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
-}
-
-/// One more than the highest number of a CPU.
-fn possible_cpus() -> Result<u32, Refusal> {
-    let path = "/sys/devices/system/cpu/possible";
-    let text = proc_file::read(path)
-        .ok_or_else(|| Refusal::new(format!("can't read {path}")).hint("mount sysfs at /sys"))?;
-    let cpus = crate::cpus::parse_list(text.trim())?;
-    Ok(cpus.last().map_or(1, |last| last + 1))
 }
 
 fn page_bytes() -> u32 {

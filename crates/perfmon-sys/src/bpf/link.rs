@@ -82,7 +82,7 @@ struct TaskParameters {
 /// Readies an iterator over tasks.
 ///
 /// # Errors
-/// The kernel's: `ESRCH` if there is no such task; `EINVAL` before Linux 6.1 with a filter.
+/// The kernel's: `EINVAL` before Linux 6.1 with a filter. A task that is not there is none: nobody is visited.
 pub fn link_iterator(program: impl AsFd, filter: TaskFilter) -> Result<OwnedFd, Errno> {
     let parameters = match filter {
         TaskFilter::All => TaskParameters::default(),

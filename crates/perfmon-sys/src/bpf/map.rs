@@ -132,6 +132,11 @@ impl BpfMap {
     /// # Errors
     /// The kernel's: `EINVAL` if it is no map.
     pub fn from_fd(fd: OwnedFd) -> Result<Self, Errno> {
+        // The kernel says of a program, too, what fits into the struct on maps.
+        let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+        if std::fs::read_link(link).ok().as_deref() != Some("anon_inode:bpf-map".as_ref()) {
+            return Err(Errno::INVAL);
+        }
         let [map_type, _, key_bytes, value_bytes, max_entries, flags] =
             super::object::map_info(fd.as_fd())?;
         let spec = MapSpec { map_type, key_bytes, value_bytes, max_entries, flags };

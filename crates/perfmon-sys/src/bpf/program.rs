@@ -128,6 +128,8 @@ struct LoadBtf {
     btf_size: u32,
     log_size: u32,
     log_level: u32,
+    // Linux 6.1 refuses what is not zero behind the fields that it knows.
+    padding: u32,
 }
 
 // SAFETY: only made by `btf_load`, from slices and their lengths.

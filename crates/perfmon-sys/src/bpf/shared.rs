@@ -1,6 +1,6 @@
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -48,6 +48,36 @@ impl SharedMemory {
         // SAFETY: inside the mapping, which lives as long as `self`, aligned, and accessed atomically by all.
         let word = unsafe { AtomicU64::from_ptr(pointer.cast()) };
         Some(Word { word, writable: self.writable })
+    }
+
+    /// The `N` words at `offset`, as they were together at one moment, and what `meanwhile` gave in that moment. The first
+    /// word is a sequence number, which is odd while the others are written. `None` if it stayed odd or kept changing for
+    /// so many `tries`, or outside of the mapping.
+    #[inline]
+    pub fn consistent<const N: usize, T>(
+        &self,
+        offset: usize,
+        tries: u32,
+        mut meanwhile: impl FnMut() -> T,
+    ) -> Option<([u64; N], T)> {
+        let pointer = self.at(offset, size_of::<u64>())?;
+        if size_of::<[u64; N]>() > self.length - offset {
+            return None;
+        }
+        // SAFETY: inside the mapping, which lives as long as `self`, aligned, and accessed atomically by all.
+        let words = unsafe { &*pointer.cast::<[AtomicU64; N]>() };
+        let sequence = words.first()?;
+        for _ in 0..tries {
+            let before = sequence.load(Ordering::Acquire);
+            let values = std::array::from_fn(|number| words[number].load(Ordering::Relaxed));
+            let value = meanwhile();
+            fence(Ordering::Acquire);
+            if before.is_multiple_of(2) && sequence.load(Ordering::Relaxed) == before {
+                return Some((values, value));
+            }
+            std::hint::spin_loop();
+        }
+        None
     }
 
     /// The 4 bytes at `offset`, a multiple of 4. `None` outside of the mapping.

@@ -5,4 +5,5 @@
 
 mod helper;
 
+mod bpf;
 mod libpfm;

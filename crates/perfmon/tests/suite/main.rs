@@ -13,4 +13,5 @@ mod cpus;
 mod descriptors;
 mod lifecycle;
 mod processes;
+mod published;
 mod simulated;

@@ -141,6 +141,18 @@ pub(crate) struct Pmu {
     pub(crate) common: Common,
 }
 
+/// Show what this machine lets you do, and for what it does not, why and what to change.
+///
+/// What perf events allow, and what eBPF can do: each is tried, and nothing of that stays.
+///
+/// Exit status: 0.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Doctor {
+    /// Prints JSON (docs/schema.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Sources that have lists of events.
 const SOURCES: [Source; 6] = [
     Source::Description,

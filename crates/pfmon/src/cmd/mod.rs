@@ -1,5 +1,6 @@
 //! One module a subcommand.
 
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fit;
 pub(crate) mod list;

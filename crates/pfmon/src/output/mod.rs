@@ -1,6 +1,7 @@
 //! How results look: text for people, JSON or CSV. Nothing is computed here.
 
 mod csv;
+mod doctor;
 mod explain;
 mod fit;
 mod list;
@@ -12,6 +13,7 @@ mod text;
 pub(crate) use sink::Sink;
 
 use crate::args::{List, Stat};
+use crate::cmd::doctor::results::DoctorResult;
 use crate::cmd::explain::results::ExplainResult;
 use crate::cmd::fit::results::FitResult;
 use crate::cmd::list::results::ListResult;
@@ -76,6 +78,12 @@ pub(crate) fn fit(sink: &mut Sink, as_json: bool, result: &FitResult) -> Result<
 /// Prints the result of `pmu`.
 pub(crate) fn pmu(sink: &mut Sink, as_json: bool, result: &PmuResult) -> Result<(), Failure> {
     let text = if as_json { json(result)? } else { pmu::text(result, sink.colour()) };
+    sink.write(&text)
+}
+
+/// Prints the result of `doctor`.
+pub(crate) fn doctor(sink: &mut Sink, as_json: bool, result: &DoctorResult) -> Result<(), Failure> {
+    let text = if as_json { json(result)? } else { doctor::text(result, sink.colour()) };
     sink.write(&text)
 }
 

@@ -34,17 +34,17 @@ fn values(result: &Value) -> Vec<u64> {
 fn threads_and_processes_have_rows() {
     let name = "threads_and_processes_have_rows";
     let workload = workload();
-    let args = ["--per-thread", "-e", WRITES, &workload, "threads", "5", "7"];
+    let args = ["--per-thread", "-e", WRITES, workload, "threads", "5", "7"];
     let Some(result) = accounted(name, &args) else { return };
     check_schema("stat", &result);
     assert_eq!(values(&result), [0, 7, 7, 7, 7, 7]);
     assert!(rows(&result).iter().all(|(scope, _)| scope.starts_with("tid:")), "{result}");
-    let args = ["--per-process", "-e", WRITES, &workload, "threads", "5", "7"];
+    let args = ["--per-process", "-e", WRITES, workload, "threads", "5", "7"];
     let result = accounted(name, &args).unwrap();
     assert_eq!(values(&result), [35]);
     assert!(rows(&result)[0].0.starts_with("pid:"), "{result}");
     assert_eq!(result["events"][0]["comm"], "workload");
-    let args = ["--per-process", "-e", WRITES, &workload, "forks", "4", "2"];
+    let args = ["--per-process", "-e", WRITES, workload, "forks", "4", "2"];
     assert_eq!(values(&accounted(name, &args).unwrap()), [0, 1, 1, 1, 1]);
 }
 
@@ -53,7 +53,7 @@ fn threads_and_processes_have_rows() {
 fn the_system_has_rows() {
     let name = "the_system_has_rows";
     let workload = workload();
-    let args = ["-a", "--per-process", "-e", WRITES, &workload, "writes", "1234"];
+    let args = ["-a", "--per-process", "-e", WRITES, workload, "writes", "1234"];
     let Some(result) = accounted(name, &args) else { return };
     assert_eq!(rows(&result).iter().filter(|(_, value)| *value == 1234).count(), 1, "{result}");
 }

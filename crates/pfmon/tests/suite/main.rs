@@ -9,6 +9,7 @@ mod accounting;
 mod answers;
 mod attached;
 mod cpus;
+mod doctor;
 mod explain;
 mod fit;
 mod limits;

@@ -48,6 +48,7 @@ impl AttrRow {
             enable_on_exec: false,
             by_thread: false,
             thread_records: false,
+            sample_period: 0,
         };
         let bytes = attr.to_bytes();
         let flags = number::<8>(&bytes, 40);
