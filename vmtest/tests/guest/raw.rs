@@ -34,6 +34,7 @@ pub(crate) fn open(
         enable_on_exec: false,
         by_thread: false,
         thread_records: false,
+        sample_period: 0,
     };
     perf_event_open(&attr.to_bytes(), 0, -1, leader, OpenFlags { pid_cgroup: false })
 }

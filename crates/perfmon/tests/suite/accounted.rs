@@ -6,10 +6,12 @@ use crate::helper::{WRITES, can_account, scaled, workload_argv};
 
 /// What the kernel counts exactly, however often and wherever tasks are switched.
 const EXACT: &str = "page-faults,minor-faults,major-faults,page-faults:u,sched:sched_process_fork,sched:sched_process_exec,\
-                     sched:sched_process_exit,syscalls:sys_enter_write,syscalls:sys_exit_mmap";
+                     syscalls:sys_enter_write,syscalls:sys_exit_mmap";
 /// What depends on when a task's end is: the kernel's own counts end when it takes the task's events away. Where many
 /// threads with inherited events end at once they wait for each other at that, and are switched uncounted.
 const SWITCHES: &str = "context-switches,cpu-migrations,sched:sched_switch";
+/// Some kernels take a task's events away before this, and others after it.
+const END: &str = "sched:sched_process_exit";
 const CLOCKS: &str = "task-clock,cpu-clock";
 /// What a clock may be off by for each time on a CPU, from the kernel's own reading to that of the programs.
 const SWITCH_NS: u64 = 20_000;
@@ -34,12 +36,12 @@ fn both(argv: &[String], list: &str, inherit: Inherit) -> (Session, Session) {
 
 /// Checks all events, but switches only if `tasks_end_alone`.
 fn check_equal(argv: &[String], inherit: Inherit, tasks_end_alone: bool) {
-    let list = format!("{EXACT},{SWITCHES}");
+    let list = format!("{EXACT},{SWITCHES},{END}");
     let (kernel, switch) = seen(|| both(argv, &list, inherit));
     for (number, event) in kernel.events().iter().enumerate() {
         let (kernel, switch) = (kernel.tally(number).count, switch.tally(number).count);
         let value = kernel.exact().unwrap_or_else(|| panic!("{}: {kernel:?}", event.text));
-        if SWITCHES.contains(&event.text) && !tasks_end_alone {
+        if event.text == END || SWITCHES.contains(&event.text) && !tasks_end_alone {
             assert!(
                 switch.exact() >= Some(value),
                 "{} of {argv:?}: {kernel:?}, {switch:?}",
