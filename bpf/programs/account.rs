@@ -53,6 +53,7 @@ setting!(
 setting!(EXIT_STATE_OFFSET: u32 = 0);
 setting!(FLAGS_OFFSET: u32 = 0);
 setting!(EVENTS_OFFSET: u32 = 0);
+setting!(EVENTS_WORDS: u32 = 1);
 setting!(PID_OFFSET: u32 = 0);
 setting!(TGID_OFFSET: u32 = 0);
 setting!(COMM_OFFSET: u32 = 0);
@@ -289,7 +290,13 @@ unsafe fn has_ended(task: u64, counts: *mut Task) -> bool {
 #[inline(always)]
 unsafe fn has_events(task: u64) -> bool {
     let at = get(&EVENTS_OFFSET);
-    unsafe { field(task, at) | field(task, at + 4) != 0 }
+    unsafe {
+        let first = field(task, at) | field(task, at + 4);
+        // Up to Linux 6.1 there is one for hardware and one for software events.
+        let second =
+            if get(&EVENTS_WORDS) > 1 { field(task, at + 8) | field(task, at + 12) } else { 0 };
+        first | second != 0
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -384,32 +391,44 @@ unsafe fn follow(task: u64, state: u32) {
     }
 }
 
-#[unsafe(no_mangle)]
-#[unsafe(link_section = "tp_btf/task_newtask")]
-pub unsafe extern "C" fn on_new_task(ctx: *mut c_void) -> u32 {
+/// Several programs with one body on a tracepoint: newer kernels may switch tasks in the middle of one, and skip it for
+/// whoever comes to the tracepoint meanwhile on the same CPU, but not the next. The body does nothing the second time.
+macro_rules! copies {
+    ($section:literal, $body:ident: $($name:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        #[unsafe(link_section = $section)]
+        pub unsafe extern "C" fn $name(ctx: *mut c_void) -> u32 {
+            unsafe { $body(ctx) };
+            0
+        }
+    )*};
+}
+
+copies!("tp_btf/task_newtask", new_task: on_new_task on_new_task_2 on_new_task_3 on_new_task_4);
+copies!("tp_btf/sched_process_exec", exec: on_exec on_exec_2 on_exec_3 on_exec_4);
+
+#[inline(always)]
+unsafe fn new_task(ctx: *mut c_void) {
     unsafe {
         let child = context_word::<0>(ctx);
         if get(&FOLLOW) == 0 {
-            return 0;
+            return;
         }
         let parent: *mut Task = task_value(&TASKS, get_current_task_btf());
         let is_followed = !parent.is_null() && (*parent).state >= STARTING;
         if is_followed || get(&SYSTEM) != 0 || !lookup(&TARGETS, &tgid()).is_null() {
             follow(child, RUNNING);
         }
-        0
     }
 }
 
-#[unsafe(no_mangle)]
-#[unsafe(link_section = "tp_btf/sched_process_exec")]
-pub unsafe extern "C" fn on_exec(_ctx: *mut c_void) -> u32 {
+#[inline(always)]
+unsafe fn exec(_ctx: *mut c_void) {
     unsafe {
         let counts: *mut Task = task_value(&TASKS, get_current_task_btf());
         if !counts.is_null() && (*counts).state == WAITING {
             (*counts).state = STARTING;
         }
-        0
     }
 }
 

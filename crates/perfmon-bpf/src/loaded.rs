@@ -227,6 +227,16 @@ impl Program {
             .map_err(Error::call(format!("run {}", self.name), "bpf(BPF_PROG_TEST_RUN)"))
     }
 
+    /// How often it was not run because it was already running on the CPU.
+    ///
+    /// # Errors
+    /// [`Error::Call`].
+    pub fn recursion_misses(&self) -> Result<u64, Error> {
+        let what = format!("ask for {}", self.name);
+        perfmon_sys::recursion_misses(&self.fd)
+            .map_err(Error::call(what, "bpf(BPF_OBJ_GET_INFO_BY_FD)"))
+    }
+
     /// Gives it a name in a BPF file system.
     ///
     /// # Errors

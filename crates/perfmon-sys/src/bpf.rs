@@ -17,7 +17,7 @@ pub use link::{
     TaskFilter, iterator_create, link_iterator, link_perf_event, link_tracing, raw_tracepoint_open,
 };
 pub use map::{BpfMap, MapSpec, MapTypes, map_type};
-pub use object::{BpfKind, get_pinned, id_of, ids, pin};
+pub use object::{BpfKind, get_pinned, id_of, ids, pin, recursion_misses};
 pub use program::{BpfInfo, ProgramSpec, VerifierLog, btf_load, program_load, program_run};
 pub use ring::BpfRing;
 pub use shared::{SharedMemory, Word};

@@ -21,6 +21,7 @@ pub use bpf::{
     BpfInfo, BpfKind, BpfMap, BpfRing, MapSpec, MapTypes, ProgramSpec, SharedMemory, TaskFilter,
     VerifierLog, Word, btf_load, get_pinned, id_of, ids, iterator_create, link_iterator,
     link_perf_event, link_tracing, map_type, pin, program_load, program_run, raw_tracepoint_open,
+    recursion_misses,
 };
 pub use caller::Caller;
 pub use descriptor::duplicate;

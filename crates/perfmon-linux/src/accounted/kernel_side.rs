@@ -68,6 +68,11 @@ const LAYOUTS: &[Layout] = &[
     Layout { name: "Task", bytes: size_of::<Task>(), members: &[] },
 ];
 
+/// The programs on each tracepoint, in the order in which they run.
+const ON_SWITCH: [&str; 1] = ["on_switch"];
+const ON_EXEC: [&str; 4] = ["on_exec", "on_exec_2", "on_exec_3", "on_exec_4"];
+const ON_NEW_TASK: [&str; 4] = ["on_new_task", "on_new_task_2", "on_new_task_3", "on_new_task_4"];
+
 /// Bytes for the rows of ended tasks that wait to be read: some 20,000.
 const ENDED_BYTES: u32 = 1 << 24;
 const ENDED_BYTES_UNUSED: u32 = 1 << 12;
@@ -133,6 +138,10 @@ impl KernelSide {
             .set("EXIT_STATE_OFFSET", of_task(&["exit_state"])?)
             .set("FLAGS_OFFSET", of_task(&["flags"])?)
             .set("EVENTS_OFFSET", of_task(&["perf_event_ctxp"])?)
+            .set(
+                "EVENTS_WORDS",
+                (of_task(&["perf_event_mutex"])? - of_task(&["perf_event_ctxp"])?) / 8,
+            )
             .set("PID_OFFSET", of_task(&["pid"])?)
             .set("TGID_OFFSET", of_task(&["tgid"])?)
             .set("COMM_OFFSET", of_task(&["comm"])?)
@@ -171,9 +180,8 @@ impl KernelSide {
 
     /// To be called once all events are open: what the kernel counts at a switch it then counts before these run.
     pub(super) fn attach(&mut self, follow: bool) -> Result<(), Refusal> {
-        let mut names = vec!["on_switch", "on_exec"];
-        names.extend(follow.then_some("on_new_task"));
-        for name in names {
+        let names = ON_SWITCH.iter().chain(&ON_EXEC);
+        for name in names.chain(follow.then_some(&ON_NEW_TASK).into_iter().flatten()) {
             let link = self.loaded.program(name).and_then(|program| program.attach());
             self.links.push(link.map_err(refusal)?);
         }
@@ -339,7 +347,15 @@ impl KernelSide {
             read_errors: self.control(offset_of!(Control, read_errors)),
             lost: self.control(offset_of!(Control, lost)),
             unseen: self.control(offset_of!(Control, unseen)),
+            skipped: self.skipped(),
         }
+    }
+
+    /// How often the last of several programs on one tracepoint was skipped, so that perhaps all of them were.
+    fn skipped(&self) -> u64 {
+        let last = [ON_SWITCH.last(), ON_EXEC.last(), ON_NEW_TASK.last()];
+        let misses = |name: &&str| self.loaded.program(name).ok()?.recursion_misses().ok();
+        last.into_iter().flatten().filter_map(misses).sum()
     }
 }
 
@@ -372,7 +388,7 @@ impl TaskRow {
     }
 }
 
-fn task_offset(path: &[&str]) -> Result<u32, Refusal> {
+pub(crate) fn task_offset(path: &[&str]) -> Result<u32, Refusal> {
     let types = kernel_types().map_err(Refusal::new)?;
     types
         .offset("task_struct", path)
@@ -380,7 +396,7 @@ fn task_offset(path: &[&str]) -> Result<u32, Refusal> {
 }
 
 /// Whether ids are those of the initial PID namespace, whose number the kernel fixes (`PROC_PID_INIT_INO`).
-fn is_initial_namespace() -> bool {
+pub(crate) fn is_initial_namespace() -> bool {
     let namespace = std::fs::read_link("/proc/self/ns/pid");
     namespace.is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
@@ -400,6 +416,6 @@ fn no_such(what: &str, id: u32) -> Refusal {
     Refusal::new(format!("there is no {what} {id}"))
 }
 
-fn refusal(error: Error) -> Refusal {
+pub(crate) fn refusal(error: Error) -> Refusal {
     Refusal::new(error.to_string())
 }

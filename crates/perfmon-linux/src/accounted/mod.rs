@@ -15,6 +15,7 @@ use crate::cpus;
 use crate::group::CounterGroup;
 use kernel_side::{KernelSide, Purpose};
 
+pub(crate) use kernel_side::{is_initial_namespace, refusal, task_offset};
 pub(crate) use refused::refuse;
 pub use rows::TaskReadings;
 
@@ -44,6 +45,8 @@ pub struct Audit {
     pub gaps: u64,
     /// Events that could not be read.
     pub read_errors: u64,
+    /// Times that the kernel may have skipped programs that follow new tasks.
+    pub skipped: u64,
     /// Ended tasks without a row of their own.
     pub lost: u64,
     /// Times that a task came to a CPU after one of a process that the kernel hides from events: that one's time is in the
@@ -54,17 +57,17 @@ pub struct Audit {
 impl Audit {
     /// Whether all that was counted is in the totals.
     pub fn is_complete(&self) -> bool {
-        self.unfollowed == 0 && self.gaps == 0 && self.read_errors == 0
+        self.unfollowed == 0 && self.gaps == 0 && self.read_errors == 0 && self.skipped == 0
     }
 }
 
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { unfollowed, gaps, read_errors, .. } = self;
+        let Self { unfollowed, gaps, read_errors, skipped, .. } = self;
         write!(
             f,
             "not all was accounted: {unfollowed} tasks could not be followed, {gaps} times on a CPU were missed, \
-             {read_errors} reads of events failed"
+             {read_errors} reads of events failed, {skipped} times programs were skipped"
         )
     }
 }

@@ -77,6 +77,16 @@ pub fn id_of(object: impl AsFd) -> Result<u32, Errno> {
     info::<2>(object.as_fd()).map(|[_, id]| id)
 }
 
+/// How often a program was not run because it was already running on the CPU.
+///
+/// # Errors
+/// The kernel's: `EINVAL` if it is no program.
+pub fn recursion_misses(program: impl AsFd) -> Result<u64, Errno> {
+    // `struct bpf_prog_info` up to that field, which is its 27th word of 8 bytes.
+    let words = info::<54>(program.as_fd())?;
+    Ok(u64::from(words[52]) | u64::from(words[53]) << 32)
+}
+
 #[repr(C)]
 struct NextId {
     start: u32,
