@@ -6,6 +6,7 @@
 mod helper;
 mod raw;
 
+mod accounted;
 mod commands;
 mod cpus;
 mod fit;

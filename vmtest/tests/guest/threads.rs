@@ -13,8 +13,8 @@ const MILLION: u64 = 1_000_000;
 
 /// A thread that does what it is told, until it is dropped. It is told by a pipe, since a system call takes the same
 /// instructions whether or not it waits.
-struct Worker {
-    tid: u32,
+pub(crate) struct Worker {
+    pub(crate) tid: u32,
     orders: PipeWriter,
     done: PipeReader,
 }
@@ -42,7 +42,7 @@ impl Worker {
     }
 
     /// One that spins.
-    fn spinning() -> Self {
+    pub(crate) fn spinning() -> Self {
         Self::start(|| {
             |iterations| {
                 spin(iterations);
@@ -58,14 +58,14 @@ impl Worker {
     }
 
     /// Returns its answer when it has done its work.
-    fn tell(&mut self, order: u64) -> u32 {
+    pub(crate) fn tell(&mut self, order: u64) -> u32 {
         self.orders.write_all(&order.to_ne_bytes()).unwrap();
         self.answer()
     }
 }
 
 /// Returns when the thread waits for its next order.
-fn settle(tid: u32) {
+pub(crate) fn settle(tid: u32) {
     let sleeps = || {
         let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
         stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('S'))
