@@ -73,9 +73,6 @@ const ON_SWITCH: [&str; 1] = ["on_switch"];
 const ON_EXEC: [&str; 4] = ["on_exec", "on_exec_2", "on_exec_3", "on_exec_4"];
 const ON_NEW_TASK: [&str; 4] = ["on_new_task", "on_new_task_2", "on_new_task_3", "on_new_task_4"];
 
-/// Bytes for the rows of ended tasks that wait to be read: some 20,000.
-const ENDED_BYTES: u32 = 1 << 24;
-const ENDED_BYTES_UNUSED: u32 = 1 << 12;
 /// A program that keeps writing is not read for ever.
 const READ_TRIES: usize = 1000;
 
@@ -88,6 +85,8 @@ pub(super) struct Options {
     pub(super) follow: bool,
     pub(super) system: bool,
     pub(super) rows: bool,
+    /// Room for the rows of ended tasks that wait to be read.
+    pub(super) ended_bytes: u32,
 }
 
 /// What a CPU brings up to date.
@@ -126,7 +125,6 @@ impl KernelSide {
         let object =
             Object::parse_with("the accounting programs", OBJECT, LAYOUTS).map_err(refusal)?;
         let of_task = |path: &[&str]| task_offset(path);
-        let ended_bytes = if options.rows { ENDED_BYTES } else { ENDED_BYTES_UNUSED };
         let loaded = Loader::new()
             .set("NR_EVENTS", events)
             .set("NR_CPUS", possible)
@@ -147,7 +145,7 @@ impl KernelSide {
             .set("COMM_OFFSET", of_task(&["comm"])?)
             .entries("CPUS", possible)
             .entries("EVENTS", (events.saturating_mul(possible.saturating_add(1))).max(1))
-            .entries("ENDED", ended_bytes.max(page_bytes()))
+            .entries("ENDED", options.ended_bytes.max(page_bytes()))
             .load(&object)
             .map_err(refusal)?;
         let map = |name: &str| loaded.map(name).map_err(refusal);
@@ -313,6 +311,11 @@ impl KernelSide {
         self.cpus.word(at).map_or(0, |word| word.load())
     }
 
+    #[cfg(test)]
+    pub(super) fn map(&self, name: &str) -> &perfmon_bpf::Map {
+        self.loaded.map(name).expect("the programs have it")
+    }
+
     fn control(&self, at: usize) -> u64 {
         self.control.word(at).map_or(0, |word| word.load())
     }
@@ -402,7 +405,7 @@ pub(crate) fn is_initial_namespace() -> bool {
 }
 
 fn page_bytes() -> u32 {
-    u32::try_from(rustix::param::page_size()).unwrap_or(ENDED_BYTES)
+    u32::try_from(rustix::param::page_size()).unwrap_or(u32::MAX)
 }
 
 fn gone(what: &str, id: u32, error: Error) -> Refusal {

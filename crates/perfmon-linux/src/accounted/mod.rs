@@ -3,6 +3,8 @@
 mod kernel_side;
 mod refused;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
@@ -21,6 +23,8 @@ pub use rows::TaskReadings;
 
 /// How many events can be accounted.
 pub(crate) const EVENTS_MAX: usize = kernel_side::layout::EVENTS_MAX;
+/// Room for the rows of some 20,000 tasks between two reads of them.
+const ENDED_BYTES: u32 = 1 << 24;
 /// `PERF_COUNT_SW_CONTEXT_SWITCHES`, which the kernel counts right after the tracepoint of the switch.
 const CONTEXT_SWITCHES: u64 = 3;
 
@@ -125,6 +129,7 @@ impl Accounted {
             follow: plan.inherit.follows(),
             system: *followed == Followed::System,
             rows: plan.inherit != Inherit::Tree,
+            ended_bytes: if plan.inherit == Inherit::Tree { 0 } else { ENDED_BYTES },
         })?;
         for (cpu, groups) in &of_cpus {
             for (event, counter) in members(groups, &places) {
