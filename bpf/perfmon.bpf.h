@@ -183,4 +183,249 @@ static long (*const bpf_seq_write)(struct seq_file *seq, const void *data, u32 s
 #define bpf_core_field_offset(field) __builtin_preserve_field_info(field, 0)
 #define bpf_core_field_size(field) __builtin_preserve_field_info(field, 1)
 
+#ifdef PFM_CONTEXTS
+/*
+ * Contexts that user space has published, for programs anywhere: found by task or CPU, read, started, stopped.
+ * The loader puts the publisher's maps in the place of those below. What the functions promise is in
+ * docs/kernel-api.md; the same in Rust is perfmon_bpf/pfm.rs.
+ *
+ *	#define PFM_CONTEXTS
+ *	#include "perfmon.bpf.h"
+ */
+#define PFM_ENOENT (-2)  /* no such context, register or event: it was freed, or its owner has ended */
+#define PFM_EAGAIN (-11) /* the register's set is not the active one */
+#define PFM_EBUSY (-16)  /* a program on this CPU is just changing the context */
+#define PFM_EINVAL (-22) /* the context belongs to another task, or another CPU */
+
+enum {
+	PFM_PMDS_MAX = 64,
+	/* Context.state: it can be read */
+	PFM_LOADED = 1,
+	/* Context.flags, pfm_info.flags: it counts; it belongs to a CPU */
+	PFM_STARTED = 1,
+	PFM_SYSTEM_WIDE = 2,
+	/* pfm_sample.kind */
+	PFM_OVERFLOW = 0,
+	PFM_HIT_OF_TRACEPOINT = 1,
+	PFM_HIT_OF_PROBE = 2,
+};
+
+/* As in perfmon_bpf/layout.rs, which says what the fields are. */
+struct Value {
+	u64 value, enabled_ns, running_ns;
+};
+struct Pmd {
+	u32 set, padding;
+	struct Value base, frozen;
+};
+struct Context {
+	u32 state, flags, target, nr_pmds, first_event, active_set;
+	u64 busy, generation, samples, unplugged, hits_left, hit_period;
+	struct Pmd pmds[PFM_PMDS_MAX];
+};
+
+/* What pfm_context_info gives. */
+struct pfm_info {
+	u32 flags, target, nr_pmds, active_set;
+	u64 generation, samples;
+};
+
+/* What a call-back is called for. */
+struct pfm_sample {
+	u32 context, kind;
+	/* Process and thread: upper and lower half. */
+	u64 pid_tgid, time_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct Context);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} pfm_contexts SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, 4);
+	__uint(value_size, 4);
+	__uint(max_entries, 1);
+} pfm_events SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__type(key, int);
+	__type(value, u64);
+	__uint(max_entries, 0);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+} pfm_tasks SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, u64);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} pfm_cpus SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} pfm_ring SEC(".maps");
+
+/* The index of the current task's context, or PFM_ENOENT. */
+static __always_inline long pfm_context_of_task(void)
+{
+	u64 *number = bpf_task_storage_get(&pfm_tasks, bpf_get_current_task_btf(), 0, 0);
+
+	return number && *number ? (long)*number - 1 : PFM_ENOENT;
+}
+
+/* The index of this CPU's context, or PFM_ENOENT. */
+static __always_inline long pfm_context_of_cpu(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	u64 *number = bpf_map_lookup_elem(&pfm_cpus, &cpu);
+
+	return number && *number ? (long)*number - 1 : PFM_ENOENT;
+}
+
+static __always_inline struct Context *pfm_context_(long index)
+{
+	u32 key = index;
+	struct Context *context = bpf_map_lookup_elem(&pfm_contexts, &key);
+
+	return context && *(volatile u32 *)&context->state == PFM_LOADED ? context : 0;
+}
+
+static __always_inline long pfm_raw_(struct Context *context, u32 number, struct bpf_perf_event_value *now)
+{
+	return bpf_perf_event_read_value(&pfm_events, context->first_event + number, now, sizeof(*now));
+}
+
+/* Reads up to `wanted` registers, a constant, from `first` on: gives how many. */
+static __always_inline long pfm_read_pmds(long index, u32 first, struct bpf_perf_event_value *to, u32 wanted)
+{
+	struct Context *context = pfm_context_(index);
+	u32 done;
+
+	if (!context)
+		return PFM_ENOENT;
+	if (*(volatile u64 *)&context->busy)
+		return PFM_EBUSY;
+	u64 counts = context->flags & PFM_STARTED;
+	for (done = 0; done < wanted && done < PFM_PMDS_MAX; done++, to++) {
+		u32 number = first + done;
+
+		if (number >= context->nr_pmds || number >= PFM_PMDS_MAX)
+			break;
+		struct Pmd *pmd = &context->pmds[number];
+		if (pmd->set != context->active_set)
+			return done ? (long)done : PFM_EAGAIN;
+		/* Also when it is stopped: it says whether this is the place, and whether its owner lives. */
+		long result = pfm_raw_(context, number, to);
+		if (result)
+			return result;
+		to->counter = (to->counter - pmd->base.value) * counts + pmd->frozen.value;
+		to->enabled = (to->enabled - pmd->base.enabled_ns) * counts + pmd->frozen.enabled_ns;
+		to->running = (to->running - pmd->base.running_ns) * counts + pmd->frozen.running_ns;
+	}
+	return done ? (long)done : PFM_ENOENT;
+}
+
+static __always_inline long pfm_switch_pmds_(struct Context *context, int start)
+{
+	for (u32 number = 0; number < PFM_PMDS_MAX && number < context->nr_pmds; number++) {
+		struct Pmd *pmd = &context->pmds[number];
+		struct bpf_perf_event_value now = {};
+		long result = pfm_raw_(context, number, &now);
+
+		/* Those before it have the same value as ever. */
+		if (result)
+			return result;
+		if (!start) {
+			pmd->frozen.value += now.counter - pmd->base.value;
+			pmd->frozen.enabled_ns += now.enabled - pmd->base.enabled_ns;
+			pmd->frozen.running_ns += now.running - pmd->base.running_ns;
+		}
+		pmd->base = (struct Value){ now.counter, now.enabled, now.running };
+	}
+	context->flags ^= PFM_STARTED;
+	context->generation++;
+	return 0;
+}
+
+static __always_inline long pfm_switch_(long index, int start)
+{
+	struct Context *context = pfm_context_(index);
+	struct bpf_perf_event_value now = {};
+	long result;
+
+	if (!context)
+		return PFM_ENOENT;
+	/* Who is in the wrong place must not keep others off. */
+	result = pfm_raw_(context, 0, &now);
+	if (result)
+		return result;
+	if (__sync_lock_test_and_set(&context->busy, 1))
+		return PFM_EBUSY;
+	if ((int)(context->flags & PFM_STARTED) != start)
+		result = pfm_switch_pmds_(context, start);
+	__sync_lock_test_and_set(&context->busy, 0);
+	return result;
+}
+
+/* Let a context count, and freeze its values: 0, also if it was so already. */
+static __always_inline long pfm_start(long index)
+{
+	return pfm_switch_(index, 1);
+}
+static __always_inline long pfm_stop(long index)
+{
+	return pfm_switch_(index, 0);
+}
+
+/* What a context is and how it stands. */
+static __always_inline long pfm_context_info(long index, struct pfm_info *to)
+{
+	struct Context *context = pfm_context_(index);
+	struct bpf_perf_event_value now = {};
+
+	/* The events go with their owner, whoever still has the maps. */
+	if (!context || pfm_raw_(context, 0, &now) == PFM_ENOENT)
+		return PFM_ENOENT;
+	*to = (struct pfm_info){
+		context->flags, context->target, context->nr_pmds, context->active_set,
+		context->generation, context->samples,
+	};
+	return 0;
+}
+
+/* Sends a record to the publisher; -11 (EAGAIN): there is no room. */
+static __always_inline long pfm_emit(void *record, u64 size)
+{
+	return bpf_ringbuf_output(&pfm_ring, record, size, 0);
+}
+
+/*
+ * Makes a function of a const struct pfm_sample * a call-back: programs NAME, NAME_tracepoint and NAME_probe.
+ *
+ *	static __always_inline void body(const struct pfm_sample *sample) { ... }
+ *	PFM_CALLBACK(on_sample, body)
+ */
+#define PFM_CALLBACK(name, body)                                     \
+	PFM_CALLBACK_("perf_event", name, PFM_OVERFLOW, body)        \
+	PFM_CALLBACK_("tp", name##_tracepoint, PFM_HIT_OF_TRACEPOINT, body) \
+	PFM_CALLBACK_("kprobe", name##_probe, PFM_HIT_OF_PROBE, body)
+/* The cookie is still that of the stub's attachment. A tracepoint's program returns 1, or its events don't count. */
+#define PFM_CALLBACK_(section, name, kind_, body)                      \
+	SEC(section) int name(void *ctx)                               \
+	{                                                              \
+		struct pfm_sample sample = {                           \
+			.context = bpf_get_attach_cookie(ctx),         \
+			.kind = kind_,                                 \
+			.pid_tgid = bpf_get_current_pid_tgid(),        \
+			.time_ns = bpf_ktime_get_ns(),                 \
+		};                                                     \
+		body(&sample);                                         \
+		return 1;                                              \
+	}
+#endif
+
 #endif

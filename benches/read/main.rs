@@ -1,9 +1,10 @@
 //! What reading counters costs in the calling thread, beside the bare system calls on identical events.
 //!
 //! ```text
-//! read [--only read|region|life|start] [--rounds N] [--ms MILLISECONDS A BATCH]
+//! read [--only read|region|life|start|mapped|switches] [--rounds N] [--ms MILLISECONDS A BATCH]
 //! ```
 
+mod mapped;
 mod raw;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -99,6 +100,15 @@ fn main() {
     }
     if wanted("start") {
         starts();
+    }
+    if let Some(kept) = Some(()).filter(|()| wanted("mapped")).and_then(|()| mapped::kept()) {
+        for n in [4, 16] {
+            run(&format!("A read of {n} mapped events"), "ns", 1.0, mapped::readers(n));
+        }
+        drop(kept);
+    }
+    if wanted("switches") && mapped::kept().is_some() {
+        mapped::switches();
     }
 }
 

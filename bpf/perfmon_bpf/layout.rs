@@ -13,12 +13,6 @@ pub const STARTED: u32 = 1;
 /// It belongs to a CPU, and not to a thread.
 pub const SYSTEM_WIDE: u32 = 2;
 
-/// The kinds of a `Sample`, which are the elements of `pfm_samples`.
-pub const OVERFLOW: u32 = 0;
-pub const HIT_OF_TRACEPOINT: u32 = 1;
-pub const HIT_OF_PROBE: u32 = 2;
-pub const SAMPLE_KINDS: usize = 3;
-
 /// What one event counted.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +41,7 @@ pub struct Pmd {
 pub struct Context {
     pub state: u32,
     pub flags: u32,
-    /// The thread, as the initial PID namespace numbers it, or the CPU.
+    /// The thread, as its publisher numbers it, or the CPU.
     pub target: u32,
     pub nr_pmds: u32,
     /// The event of its first register in `pfm_events`; the others follow.
@@ -66,22 +60,4 @@ pub struct Context {
     pub hits_left: u64,
     pub hit_period: u64,
     pub pmds: [Pmd; PMDS_MAX],
-}
-
-/// What a call-back is called for (element of `pfm_samples`, one for each CPU).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sample {
-    /// The context's index.
-    pub context: u32,
-    /// `OVERFLOW` or one of the hits.
-    pub kind: u32,
-    pub cpu: u32,
-    pub padding: u32,
-    /// Process and thread: upper and lower half.
-    pub pid_tgid: u64,
-    /// `CLOCK_MONOTONIC`
-    pub time_ns: u64,
-    /// What the user gave with the registration.
-    pub cookie: u64,
 }

@@ -4,12 +4,15 @@
 //! leaves the CPU, if that is followed. So the number of descriptors does not depend on the number of tasks.
 #![no_std]
 
+#[path = "account/counts.rs"]
+mod counts;
 #[allow(dead_code)]
 #[path = "layout/account.rs"]
 mod layout;
 
 use core::ffi::c_void;
 
+use counts::*;
 use layout::*;
 use perfmon_bpf::*;
 
@@ -77,98 +80,6 @@ fn control() -> *mut Control {
     element(&CONTROL, 0)
 }
 
-/// The `number`th of `counts`, of which there are `EVENTS_MAX`.
-#[inline(always)]
-unsafe fn nth(counts: *mut [Count; EVENTS_MAX], number: u32) -> *mut Count {
-    unsafe { counts.cast::<Count>().add(number as usize) }
-}
-
-/// Reads the events at `first`, `first + step`… into `cpu.now`.
-#[inline(always)]
-unsafe fn read(cpu: *mut Cpu, first: u32, step: u32, late: u32) {
-    let mut number = 0u32;
-    while number < EVENTS_MAX as u32 && number < get(&NR_EVENTS) {
-        unsafe {
-            let now = nth(&raw mut (*cpu).now, number);
-            let index = (first + number * step) as u64;
-            let result = perf_event_read_value(at(&EVENTS), index, now.cast(), PerfValue::BYTES);
-            if result != 0 {
-                // What was there last is what nothing is added to.
-                now.write(nth(&raw mut (*cpu).last, number).read());
-                let control = control();
-                if !control.is_null() {
-                    bump(&raw mut (*control).read_errors);
-                }
-            } else if late & (1 << number) != 0 {
-                (*now).value += 1;
-            }
-        }
-        number += 1;
-    }
-}
-
-/// Adds `cpu.now` less `since` to a task and to the totals; either may be null.
-#[inline(always)]
-unsafe fn account(cpu: *mut Cpu, task: *mut Task, to_totals: bool, uncounted: u32) {
-    let mut number = 0u32;
-    while number < EVENTS_MAX as u32 && number < get(&NR_EVENTS) {
-        unsafe {
-            let now = nth(&raw mut (*cpu).now, number);
-            let last = nth(&raw mut (*cpu).last, number);
-            let value = (*now).value.wrapping_sub((*last).value);
-            let enabled_ns = (*now).enabled_ns.wrapping_sub((*last).enabled_ns);
-            let running_ns = (*now).running_ns.wrapping_sub((*last).running_ns);
-            let late = (uncounted >> number) as u64 & 1;
-            if !task.is_null() {
-                let count = nth(&raw mut (*task).counts, number);
-                (*count).value = (*count).value.wrapping_add(value).wrapping_sub(late);
-                (*count).enabled_ns += enabled_ns;
-                (*count).running_ns += running_ns;
-            }
-            if to_totals {
-                let total = nth(&raw mut (*cpu).totals, number);
-                // Who counts the whole system counts the switch of a dead task, too.
-                let late = if get(&SYSTEM) != 0 { 0 } else { late };
-                (*total).value = (*total).value.wrapping_add(value).wrapping_sub(late);
-                (*total).enabled_ns += enabled_ns;
-                (*total).running_ns += running_ns;
-            }
-        }
-        number += 1;
-    }
-}
-
-/// Adds what the starters say, in `cpu.now`, to a task and to the totals.
-#[inline(always)]
-unsafe fn account_starters(cpu: *mut Cpu, task: *mut Task, uncounted: u32) {
-    let mut number = 0u32;
-    while number < EVENTS_MAX as u32 && number < get(&NR_EVENTS) {
-        unsafe {
-            let now = nth(&raw mut (*cpu).now, number);
-            let value = (*now).value.wrapping_sub((uncounted >> number) as u64 & 1);
-            let count = nth(&raw mut (*task).counts, number);
-            let total = nth(&raw mut (*cpu).totals, number);
-            (*count).value += value;
-            (*count).enabled_ns += (*now).enabled_ns;
-            (*count).running_ns += (*now).running_ns;
-            (*total).value += value;
-            (*total).enabled_ns += (*now).enabled_ns;
-            (*total).running_ns += (*now).running_ns;
-        }
-        number += 1;
-    }
-}
-
-/// From now on `cpu.now` is what is accounted already.
-#[inline(always)]
-unsafe fn settle(cpu: *mut Cpu) {
-    let mut number = 0u32;
-    while number < EVENTS_MAX as u32 && number < get(&NR_EVENTS) {
-        unsafe { nth(&raw mut (*cpu).last, number).write(nth(&raw mut (*cpu).now, number).read()) };
-        number += 1;
-    }
-}
-
 /// Leaves the row of a task that ends.
 #[inline(always)]
 unsafe fn end(task: u64, counts: *mut Task) {
@@ -203,16 +114,6 @@ unsafe fn fill(row: *mut Row, task: u64, counts: *mut Task) {
                 .write(nth(&raw mut (*counts).counts, number).read());
             number += 1;
         }
-    }
-}
-
-/// Counts `events` (by bit) as accounted once more.
-#[inline(always)]
-unsafe fn take_back(cpu: *mut Cpu, events: u32) {
-    let mut number = 0u32;
-    while number < EVENTS_MAX as u32 && number < get(&NR_EVENTS) {
-        unsafe { (*nth(&raw mut (*cpu).last, number)).value += (events >> number) as u64 & 1 };
-        number += 1;
     }
 }
 
@@ -265,7 +166,8 @@ unsafe fn bring_up_to_date(
         };
         if missed {
             let control = control();
-            if !control.is_null() {
+            // Whoever came after the stop, but before this CPU's last flush, is not to be counted.
+            if !control.is_null() && (owner != 0 || (*control).active != 0) {
                 bump(&raw mut (*control).gaps);
             }
         }
@@ -323,11 +225,15 @@ pub unsafe extern "C" fn on_switch(ctx: *mut c_void) -> u32 {
             || comes_hidden
             || (*cpu).unseen != 0
             || get(&SYSTEM) != 0
-            || !leaves.is_null() && (*leaves).state >= STARTING;
+            || !leaves.is_null() && (*leaves).state >= WAITING;
         if !touches {
             return 0;
         }
         let mut gone = false;
+        if !leaves.is_null() && (*leaves).state == WAITING && state & DEAD != 0 {
+            // Its exec was never seen.
+            bump(&raw mut (*control).gaps);
+        }
         if !leaves.is_null() && (*leaves).state >= STARTING {
             gone = state & DEAD != 0 || has_ended(previous, leaves);
         }
@@ -374,7 +280,7 @@ pub unsafe extern "C" fn flush(ctx: *mut c_void) -> u32 {
 }
 
 #[inline(always)]
-unsafe fn follow(task: u64, state: u32) {
+unsafe fn follow(task: u64, state: u32, is_new: bool) {
     unsafe {
         let control = control();
         if control.is_null() {
@@ -382,7 +288,9 @@ unsafe fn follow(task: u64, state: u32) {
         }
         let counts: *mut Task = task_value_or_new(&TASKS, task);
         if counts.is_null() {
-            bump(&raw mut (*control).unfollowed);
+            if !is_new {
+                bump(&raw mut (*control).unfollowed);
+            }
         } else if (*counts).serial == 0 {
             (*counts).serial = take(&raw mut (*control).serial) + 1;
             (*counts).has_events = has_events(task) as u32;
@@ -411,13 +319,8 @@ copies!("tp_btf/sched_process_exec", exec: on_exec on_exec_2 on_exec_3 on_exec_4
 unsafe fn new_task(ctx: *mut c_void) {
     unsafe {
         let child = context_word::<0>(ctx);
-        if get(&FOLLOW) == 0 {
-            return;
-        }
-        let parent: *mut Task = task_value(&TASKS, get_current_task_btf());
-        let is_followed = !parent.is_null() && (*parent).state >= STARTING;
-        if is_followed || get(&SYSTEM) != 0 || !lookup(&TARGETS, &tgid()).is_null() {
-            follow(child, RUNNING);
+        if follows() {
+            follow(child, RUNNING, true);
         }
     }
 }
@@ -429,6 +332,34 @@ unsafe fn exec(_ctx: *mut c_void) {
         if !counts.is_null() && (*counts).state == WAITING {
             (*counts).state = STARTING;
         }
+    }
+}
+
+/// Whether a task that `current` creates is to be followed.
+#[inline(always)]
+unsafe fn follows() -> bool {
+    if get(&FOLLOW) == 0 {
+        return false;
+    }
+    let parent: *mut Task = unsafe { task_value(&TASKS, get_current_task_btf()) };
+    let is_followed = !parent.is_null() && unsafe { (*parent).state } >= STARTING;
+    is_followed || get(&SYSTEM) != 0 || !lookup(&TARGETS, &tgid()).is_null()
+}
+
+/// Later in a task's creation, where no program can be switched out: notices one that is not followed and should be. It can't
+/// follow it here, as memory must not be asked for with the scheduler's locks held.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = "tp_btf/sched_wakeup_new")]
+pub unsafe extern "C" fn on_wakeup_new(ctx: *mut c_void) -> u32 {
+    unsafe {
+        let child: *mut Task = task_value(&TASKS, context_word::<0>(ctx));
+        if child.is_null() && follows() {
+            let control = control();
+            if !control.is_null() {
+                bump(&raw mut (*control).unfollowed);
+            }
+        }
+        0
     }
 }
 
@@ -463,11 +394,11 @@ pub unsafe extern "C" fn each_task(ctx: *mut c_void) -> u32 {
             seq_write(file, row.cast(), size_of::<Row>() as u32);
             return 0;
         }
-        if get(&FOLLOW) != 0 && get(&SYSTEM) == 0 && mode == SEED {
+        if get(&FOLLOW) != 0 && mode == SEED_PROCESS {
             let process = field(task, get(&TGID_OFFSET));
             update(&TARGETS, &process, &1, ANY);
         }
-        follow(task, if mode == SEED { RUNNING } else { WAITING });
+        follow(task, if mode == SEED_WAITING { WAITING } else { RUNNING }, false);
         0
     }
 }

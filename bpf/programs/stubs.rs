@@ -20,7 +20,7 @@ map!(
     pfm_bind: ARRAY, key u32, value u64, entries 1, flags MMAPABLE
 );
 
-/// The context of the current task or CPU if it is started.
+/// The context at `index` if it is started.
 #[inline(always)]
 unsafe fn started(index: i64) -> *mut Context {
     if index < 0 {
@@ -35,27 +35,10 @@ unsafe fn started(index: i64) -> *mut Context {
     }
 }
 
-/// Fills the sample and goes on with the call-back; comes back only if there is none.
+/// Goes on with the call-back, which finds the context by the same cookie; comes back only if there is none.
 #[inline(always)]
-unsafe fn hand_over(
-    ctx: *mut c_void,
-    context: *mut Context,
-    index: u32,
-    kind: u32,
-    cookie: u64,
-    callbacks: *const c_void,
-) {
+unsafe fn hand_over(ctx: *mut c_void, context: *mut Context, index: u32, callbacks: *const c_void) {
     unsafe {
-        let sample: *mut Sample = element(&pfm_samples, kind);
-        if sample.is_null() {
-            return;
-        }
-        (*sample).context = index;
-        (*sample).kind = kind;
-        (*sample).cpu = get_smp_processor_id();
-        (*sample).pid_tgid = get_current_pid_tgid();
-        (*sample).time_ns = ktime_get_ns();
-        (*sample).cookie = cookie;
         bump(&raw mut (*context).samples);
         tail_call(ctx, callbacks, index);
         bump(&raw mut (*context).unplugged);
@@ -67,11 +50,10 @@ unsafe fn hand_over(
 #[unsafe(link_section = "perf_event")]
 pub unsafe extern "C" fn overflow(ctx: *mut c_void) -> u32 {
     unsafe {
-        let cookie = get_attach_cookie(ctx);
-        let index = cookie as u32;
+        let index = get_attach_cookie(ctx) as u32;
         let context = started(index as i64);
         if !context.is_null() {
-            hand_over(ctx, context, index, OVERFLOW, cookie, at(&pfm_callbacks));
+            hand_over(ctx, context, index, at(&pfm_callbacks));
         }
         1
     }
@@ -81,22 +63,20 @@ pub unsafe extern "C" fn overflow(ctx: *mut c_void) -> u32 {
 #[inline(always)]
 unsafe fn is_due(context: *mut Context) -> bool {
     unsafe {
-        // Only the context's own task or CPU counts here.
-        if (*context).hits_left > 1 {
-            (*context).hits_left -= 1;
+        // Tasks that are preempted in a probe may be here at the same time: one of them takes the last.
+        if add(&raw mut (*context).hits_left, u64::MAX) != 1 {
             return false;
         }
-        (*context).hits_left = (*context).hit_period;
-        (*context).hit_period != 0
+        add(&raw mut (*context).hits_left, (*context).hit_period);
+        true
     }
 }
 
 /// At each hit, in any task, of a tracepoint that a context's call-back is for: the cookie is the context's index.
 #[inline(always)]
-unsafe fn hit(ctx: *mut c_void, kind: u32, callbacks: *const c_void) -> u32 {
+unsafe fn hit(ctx: *mut c_void, callbacks: *const c_void) -> u32 {
     unsafe {
-        let cookie = get_attach_cookie(ctx);
-        let index = cookie as u32;
+        let index = get_attach_cookie(ctx) as u32;
         let context = started(index as i64);
         if context.is_null() {
             return 1;
@@ -107,7 +87,7 @@ unsafe fn hit(ctx: *mut c_void, kind: u32, callbacks: *const c_void) -> u32 {
             pfm_context_of_task()
         };
         if mine == index as i64 && is_due(context) {
-            hand_over(ctx, context, index, kind, cookie, callbacks);
+            hand_over(ctx, context, index, callbacks);
         }
         1
     }
@@ -116,13 +96,13 @@ unsafe fn hit(ctx: *mut c_void, kind: u32, callbacks: *const c_void) -> u32 {
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "tp")]
 pub unsafe extern "C" fn hit_tracepoint(ctx: *mut c_void) -> u32 {
-    unsafe { hit(ctx, HIT_OF_TRACEPOINT, at(&pfm_tracepoint_callbacks)) }
+    unsafe { hit(ctx, at(&pfm_tracepoint_callbacks)) }
 }
 
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "kprobe")]
 pub unsafe extern "C" fn hit_probe(ctx: *mut c_void) -> u32 {
-    unsafe { hit(ctx, HIT_OF_PROBE, at(&pfm_probe_callbacks)) }
+    unsafe { hit(ctx, at(&pfm_probe_callbacks)) }
 }
 
 /// Run over one task: binds it to the context that `pfm_bind` names.

@@ -16,6 +16,8 @@ pub const RUNNING: u32 = 3;
 pub const SEED_WAITING: u64 = 0;
 /// Iterators seed tasks.
 pub const SEED: u64 = 1;
+/// Iterators seed tasks, and new ones of the same process are followed whoever creates them.
+pub const SEED_PROCESS: u64 = 4;
 /// Iterators write a `Row` for each task that is followed.
 pub const ROWS: u64 = 2;
 /// Iterators write the tgid of each task.

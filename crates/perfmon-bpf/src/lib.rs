@@ -35,6 +35,8 @@ pub use layout::Layout;
 pub use loaded::{Link, Loaded, Map, Program};
 pub use loader::{Loader, Setting};
 pub use object::Object;
-pub use perfmon_sys::{BpfRing, Errno, MapSpec, SharedMemory, TaskFilter, Word, map_type};
+pub use perfmon_sys::{
+    BpfRing, Errno, MapSpec, SharedMemory, TaskFilter, Together, Word, map_type,
+};
 pub use prepared::Prepared;
 pub use refusal::Refusal;

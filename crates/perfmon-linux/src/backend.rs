@@ -2,7 +2,7 @@ use std::fs::File;
 
 use perfmon_core::{
     Backend, Description, Encoding, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, Refusal,
-    SetId, Target,
+    SetId, StartOn, Target,
 };
 use perfmon_data::pmu_type;
 use perfmon_sys::Errno;
@@ -14,13 +14,16 @@ use crate::cpus;
 use crate::explain::{self, Ask};
 use crate::group::{CounterGroup, GroupPlan, is_software, plan_groups};
 use crate::keep::keep_open;
+use crate::mapped::{Fast, ReadPath};
 use crate::permissions::{Permissions, has_core_pmu};
 use crate::published::ToPublish;
 use crate::user_read::UserRead;
 
 /// The kernel, by `perf_event_open`.
 #[derive(Debug, Default)]
-pub struct Linux(());
+pub struct Linux {
+    fast_reads: bool,
+}
 
 /// A loaded context's events in the kernel. Dropping it closes them.
 #[derive(Debug)]
@@ -31,6 +34,7 @@ pub struct Loaded {
     accounted: Option<Accounted>,
     target: Target,
     is_inherited: bool,
+    fast: Fast,
 }
 
 impl Linux {
@@ -38,14 +42,73 @@ impl Linux {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Whether what is loaded from now on is read from mapped memory, where that is as good.
+    pub fn set_fast_reads(&mut self, wanted: bool) {
+        self.fast_reads = wanted;
+    }
+
+    fn fast(&self, plan: &LoadPlan) -> Fast {
+        if self.fast_reads {
+            Fast::load(&plan.events, is_self_monitoring(plan))
+        } else {
+            Fast::not_wanted()
+        }
+    }
 }
 
 impl Loaded {
+    /// Without perf events.
+    fn mapped(plan: &LoadPlan, fast: Fast) -> Self {
+        Self {
+            groups: Vec::new(),
+            events: plan.events.clone(),
+            by_thread: None,
+            accounted: None,
+            target: plan.target.clone(),
+            is_inherited: false,
+            fast,
+        }
+    }
+
     /// The number of the hardware counter that holds the event at `place` of the plan now, as the
     /// instruction that reads it names it, where user mode may read it (perfmon2's ring-3 reads). It may
     /// change whenever the thread is scheduled.
     pub fn hardware_index(&self, place: usize) -> Option<u32> {
         self.groups.iter().find_map(|group| group.hardware_index(place))
+    }
+
+    /// How the events are read.
+    pub fn read_path(&self) -> ReadPath {
+        if self.groups.iter().any(CounterGroup::has_pages) {
+            return ReadPath::Counters;
+        }
+        self.fast.path()
+    }
+
+    /// What each event has counted since it was loaded, in the plan's order, without a system call, or the clock if none
+    /// of the events is one. False, and nothing is written, where that is not possible.
+    #[inline]
+    pub fn read_values(&self, values: &mut [u64]) -> bool {
+        matches!(&self.fast, Fast::Mapped(mapped) if mapped.values(values))
+    }
+
+    /// Opens the perf events of what is in the page no more.
+    #[cold]
+    fn fall(&mut self) -> Result<(), Refusal> {
+        let Fast::Mapped(mapped) = &self.fast else { return Ok(()) };
+        let events = self.events.clone();
+        let target = Target::CurrentThread;
+        let plan = LoadPlan { target, inherit: Inherit::None, start_on: StartOn::Call, events };
+        let mut outcomes = vec![Ok(()); plan.events.len()];
+        let groups = open_groups(&plan, &resolve(&plan)?, &mut outcomes)?;
+        outcomes.into_iter().collect::<Result<(), _>>()?;
+        if mapped.is_counting() {
+            enable(&groups)?;
+        }
+        self.fast = Fast::Fallen(mapped.fall());
+        self.groups = groups;
+        Ok(())
     }
 
     /// Takes note of the threads that have ended since the last time, if they are told apart
@@ -79,6 +142,10 @@ impl Loaded {
         if self.is_inherited {
             let why = "events that what a thread creates inherits can't be read in the kernel";
             return Err(Refusal::new(why).hint("load threads, or without what they create"));
+        }
+        if let Fast::Mapped(_) = self.fast {
+            let why = "its counts are in mapped memory, and it has no perf events";
+            return Err(Refusal::new(why).hint("load it without fast reads"));
         }
         let pmd = |place: &usize| {
             let event = self.events.get(*place)?;
@@ -129,11 +196,16 @@ impl Backend for Linux {
             refuse_pinned(plan, &mut outcomes);
             let events = plan.events.clone();
             let accounted = Some(accounted);
+            let fast = self.fast(plan);
             let (target, is_inherited) = (plan.target.clone(), plan.inherit.follows());
             return Ok((
-                Loaded { groups, events, by_thread: None, accounted, target, is_inherited },
+                Loaded { groups, events, by_thread: None, accounted, target, is_inherited, fast },
                 outcomes,
             ));
+        }
+        let fast = self.fast(plan);
+        if let Fast::Mapped(_) = fast {
+            return Ok((Loaded::mapped(plan, fast), outcomes));
         }
         let mut place = resolve(plan)?;
         let mut groups = Vec::new();
@@ -167,12 +239,20 @@ impl Backend for Linux {
         }
         let events = plan.events.clone();
         let (target, is_inherited) = (plan.target.clone(), plan.inherit.follows());
-        Ok((Loaded { groups, events, by_thread, accounted: None, target, is_inherited }, outcomes))
+        let accounted = None;
+        Ok((Loaded { groups, events, by_thread, accounted, target, is_inherited, fast }, outcomes))
     }
 
     fn start(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {
         if let Some(accounted) = &mut loaded.accounted {
             return accounted.start();
+        }
+        if let Fast::Mapped(mapped) = &mut loaded.fast {
+            match mapped.start() {
+                Ok(()) => return Ok(()),
+                Err(failure) => mapped.judge(failure)?,
+            }
+            loaded.fall()?;
         }
         in_set(loaded, set)
             .try_for_each(CounterGroup::enable)
@@ -183,6 +263,13 @@ impl Backend for Linux {
         if let Some(accounted) = &mut loaded.accounted {
             return accounted.stop();
         }
+        if let Fast::Mapped(mapped) = &mut loaded.fast {
+            match mapped.stop() {
+                Ok(()) => return Ok(()),
+                Err(failure) => mapped.judge(failure)?,
+            }
+            loaded.fall()?;
+        }
         in_set(loaded, set)
             .try_for_each(CounterGroup::disable)
             .map_err(|errno| call_refusal("ioctl", errno))
@@ -190,6 +277,13 @@ impl Backend for Linux {
 
     #[inline]
     fn read(&mut self, loaded: &mut Loaded, readings: &mut [Reading]) -> Result<(), Refusal> {
+        if let Fast::Mapped(mapped) = &mut loaded.fast {
+            match mapped.read(readings) {
+                Ok(()) => return Ok(()),
+                Err(failure) => mapped.judge(failure)?,
+            }
+            loaded.fall()?;
+        }
         if let Some(accounted) = &mut loaded.accounted {
             return accounted.read(readings);
         }
@@ -200,10 +294,17 @@ impl Backend for Linux {
         for group in &mut loaded.groups {
             group.read(readings).map_err(|errno| call_refusal("read", errno))?;
         }
+        if let Fast::Fallen(fallen) = &loaded.fast {
+            fallen.complete(readings);
+        }
         Ok(())
     }
 
     fn unload(&mut self, loaded: Loaded) {
+        // What is kept open makes the thread's context switches dearer.
+        if let Fast::Mapped(_) = loaded.fast {
+            return;
+        }
         for event in &loaded.events {
             keep_open(&event.encoding);
         }
@@ -266,6 +367,11 @@ fn refuse_pinned(plan: &LoadPlan, outcomes: &mut [Outcome]) {
             *outcome = Err(Refusal::new(why).hint("try without the modifier D"));
         }
     }
+}
+
+fn enable(groups: &[CounterGroup]) -> Result<(), Refusal> {
+    let enabled = groups.iter().try_for_each(CounterGroup::enable);
+    enabled.map_err(|errno| call_refusal("ioctl", errno))
 }
 
 fn in_set(loaded: &Loaded, set: SetId) -> impl Iterator<Item = &CounterGroup> {

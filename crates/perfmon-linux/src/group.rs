@@ -190,6 +190,11 @@ impl CounterGroup {
         self.pages = pages.unwrap_or_default();
     }
 
+    /// Whether it has pages to read from.
+    pub(crate) fn has_pages(&self) -> bool {
+        !self.pages.is_empty()
+    }
+
     /// The hardware counter that holds the event at `place` of the plan now, if user mode may read it.
     pub(crate) fn hardware_index(&self, place: usize) -> Option<u32> {
         let member = self.places.iter().position(|&other| other == place)?;

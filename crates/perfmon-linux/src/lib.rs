@@ -18,6 +18,7 @@ pub mod cpus;
 pub mod explain;
 mod group;
 mod keep;
+mod mapped;
 mod permissions;
 mod proc_file;
 mod published;
@@ -28,10 +29,11 @@ mod user_read;
 pub use accounted::{Audit, TaskReadings};
 pub use backend::{Linux, Loaded};
 pub use by_thread::{NotToldApart, ThreadReadings};
+pub use mapped::ReadPath;
 pub use perfmon_sys::{
     Errno, Exit, HeldChild, Rusage, Signal, SignalFd, SignalInfo, SignalMask, SpawnError,
     SpawnOptions, duplicate, send_signal,
 };
 pub use permissions::{Permissions, has_core_pmu};
-pub use published::{ContextInfo, Found, Published, ToPublish};
+pub use published::{Attached, ContextInfo, Found, Published, ToPublish};
 pub use trial::{Opened, Trial};

@@ -20,7 +20,7 @@ pub use map::{BpfMap, MapSpec, MapTypes, map_type};
 pub use object::{BpfKind, get_pinned, id_of, ids, pin, recursion_misses};
 pub use program::{BpfInfo, ProgramSpec, VerifierLog, btf_load, program_load, program_run};
 pub use ring::BpfRing;
-pub use shared::{SharedMemory, Word};
+pub use shared::{SharedMemory, Together, Word};
 
 use crate::{Errno, last_errno};
 

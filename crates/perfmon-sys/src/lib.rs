@@ -19,7 +19,7 @@ mod user_page;
 
 pub use bpf::{
     BpfInfo, BpfKind, BpfMap, BpfRing, MapSpec, MapTypes, ProgramSpec, SharedMemory, TaskFilter,
-    VerifierLog, Word, btf_load, get_pinned, id_of, ids, iterator_create, link_iterator,
+    Together, VerifierLog, Word, btf_load, get_pinned, id_of, ids, iterator_create, link_iterator,
     link_perf_event, link_tracing, map_type, pin, program_load, program_run, raw_tracepoint_open,
     recursion_misses,
 };

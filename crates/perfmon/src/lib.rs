@@ -28,6 +28,7 @@
 mod by_task;
 mod counts;
 mod error;
+mod fast;
 mod fit;
 mod measure;
 mod member;
@@ -46,8 +47,8 @@ pub use member::Part;
 pub use perfmon_bpf as bpf;
 pub use perfmon_bpf::{Abilities, Ability, Lack};
 pub use perfmon_core::{
-    Backend, Count, Encoding, Estimate, Group, Inherit, Privilege, Reading, Reason, Refusal,
-    StartOn, Tally,
+    Backend, Count, Encoding, Estimate, Group, Inherit, Privilege, Reading, Reason, Refusal, SetId,
+    StartOn, Tally, Target,
 };
 pub use perfmon_events::{
     CpuId, Detail, Entry, Event, Explained, Explanation, Names, ParseError, PmuDescription, Source,
@@ -55,10 +56,10 @@ pub use perfmon_events::{
 };
 pub use perfmon_linux::times::CpuTimes;
 pub use perfmon_linux::{
-    Audit, ContextInfo, Exit, Linux, Opened, Permissions, Signal, SignalFd, SignalInfo, SignalMask,
-    Trial, cgroup, cpus, duplicate, has_core_pmu, send_signal,
+    Audit, ContextInfo, Exit, Linux, Opened, Permissions, ReadPath, Signal, SignalFd, SignalInfo,
+    SignalMask, Trial, cgroup, cpus, duplicate, has_core_pmu, send_signal,
 };
-pub use published::{Found, Published};
+pub use published::{Attached, Found, Published};
 pub use scope::Scope;
 pub use session::{Session, Snapshot};
 pub use workload::{Ended, SpawnError, Workload};

@@ -2,8 +2,8 @@
 
 use std::os::fd::AsFd;
 
-use perfmon_bpf::{Loaded, Loader};
-use perfmon_core::{Refusal, SetId};
+use perfmon_bpf::{Loaded, Loader, Program};
+use perfmon_core::{Encoding, Refusal, SetId, Target};
 use perfmon_events::Event;
 use perfmon_linux::ContextInfo;
 
@@ -25,10 +25,43 @@ pub struct Found {
     inner: perfmon_linux::Found,
 }
 
+/// A program that runs for an event. Dropping it ends that.
+#[derive(Debug)]
+pub struct Attached {
+    _inner: perfmon_linux::Attached,
+}
+
+impl Attached {
+    /// Runs `program` after each `period` of `event` on `target`, or at each hit, with a `period` of 0, if the event is a
+    /// tracepoint or a probe: these hits are then those of all tasks that can hit it. The program finds `cookie` with
+    /// `bpf_get_attach_cookie`.
+    ///
+    /// Programs for other places (`tp_btf`, `raw_tp`, `fentry`) attach by themselves: [`Program::attach`].
+    ///
+    /// # Errors
+    /// [`Error::Refused`]: the event has no encoding here, can't be opened there, or takes no programs of this kind.
+    pub fn new(
+        program: &Program,
+        event: &Event,
+        target: &Target,
+        period: u64,
+        cookie: u64,
+    ) -> Result<Self, Error> {
+        let refused = |refusal| Error::refused(format!("can't attach to {}", event.text), refusal);
+        let encoding = encoding_of(event).map_err(refused)?;
+        let inner = perfmon_linux::Attached::new(program, encoding, target, period, cookie);
+        Ok(Self { _inner: inner.map_err(refused)? })
+    }
+}
+
+fn encoding_of(event: &Event) -> Result<&Encoding, Refusal> {
+    event.encoding.as_deref().map_err(Refusal::clone)
+}
+
 impl Session {
     /// Publishes what is loaded under `name`, for programs in the kernel that this or another process loads.
     ///
-    /// The session may go on as before. It must outlive what is published, or registers say that they have no event.
+    /// The session may go on as before. If it ends first, its events still go on until what is published is dropped.
     ///
     /// # Errors
     /// [`Error::Refused`]: nothing is loaded, an event was refused, what is counted is not a thread's or a CPU's alone, the
@@ -56,11 +89,12 @@ impl Published {
         self.inner.share(loader)
     }
 
-    /// Runs the call-back `name` of `programs` after each `period` of `event` on the target of context number `context`:
-    /// at the event's overflows, or its hits if it is a tracepoint or a probe. A context has one call-back.
+    /// Runs the call-back `name` of `programs` (`callback!` or `PFM_CALLBACK` made it) after each `period` of `event` on the target of context number `context`:
+    /// at the event's overflows, or its hits if it is a tracepoint or a probe. A context has one call-back; another replaces it.
     ///
     /// # Errors
     /// [`Error::Refused`]: the event has no encoding here or can't be sampled there; there is no such context or program.
+    /// The context then has no call-back.
     pub fn call_back(
         &mut self,
         context: u32,
@@ -71,8 +105,17 @@ impl Published {
     ) -> Result<(), Error> {
         let refused =
             |refusal| Error::refused(format!("can't call back at {}", event.text), refusal);
-        let encoding = event.encoding.as_ref().map_err(|refusal| refused(refusal.clone()))?;
+        let encoding = encoding_of(event).map_err(refused)?;
         self.inner.call_back(context, encoding, period, programs, name).map_err(refused)
+    }
+
+    /// Takes a context's call-back away. Its event goes on: what comes counts as
+    /// [unplugged](ContextInfo::unplugged) until there is another call-back.
+    ///
+    /// # Errors
+    /// [`Error::Refused`]: it has none.
+    pub fn unplug(&mut self, context: u32) -> Result<(), Error> {
+        self.inner.unplug(context).map_err(|refusal| Error::refused("can't unplug", refusal))
     }
 
     /// Hands on the records that programs sent with `pfm_emit`, and says how many there were.
@@ -91,6 +134,12 @@ impl Published {
     /// Which set's registers programs can read.
     pub fn set_active_set(&self, context: u32, set: SetId) {
         self.inner.set_active_set(context, set);
+    }
+
+    /// Hits of tracepoints and probes, in any task, that the kernel has kept from call-backs: a program was running on that
+    /// CPU. Since Linux 7 it may be one whose task was switched out.
+    pub fn skipped(&self) -> u64 {
+        self.inner.skipped()
     }
 
     /// How a context stands; `None` if there is none.
@@ -119,7 +168,7 @@ impl Found {
         self.inner.share(loader)
     }
 
-    /// How a context stands; `None` if there is none, or it was freed.
+    /// How a context stands; `None` if there is none, if it was freed or its publisher has ended.
     pub fn info(&self, context: u32) -> Option<ContextInfo> {
         self.inner.info(context)
     }

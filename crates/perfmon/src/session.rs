@@ -21,7 +21,7 @@ use crate::{Counts, Error};
 /// [`read`](Self::read), [`stop`](Self::stop); what was counted stays readable after the end of the target.
 #[derive(Debug)]
 pub struct Session<B: Backend = Linux> {
-    backend: B,
+    pub(crate) backend: B,
     events: Arc<[Event]>,
     description: Arc<Description>,
     pub(crate) members: Vec<Member<B::Loaded>>,

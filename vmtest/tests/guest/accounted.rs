@@ -77,8 +77,10 @@ fn instructions_of_later_threads_are_accounted() {
         let tid = tid.join().unwrap();
         count_of(&mut session, tid)
     };
-    let _ = of_new_thread(1);
+    let _ = (of_new_thread(1), of_new_thread(1));
     let short = of_new_thread(1);
     let long = of_new_thread(1 + MILLION);
-    assert_instructions(long - short, of_loop(MILLION));
+    // The begin and end of a thread take some instructions more or less.
+    let loops = long - short;
+    assert!(loops.abs_diff(of_loop(MILLION)) < 1000, "{loops}");
 }

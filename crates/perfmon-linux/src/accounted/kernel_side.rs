@@ -68,10 +68,11 @@ const LAYOUTS: &[Layout] = &[
     Layout { name: "Task", bytes: size_of::<Task>(), members: &[] },
 ];
 
-/// The programs on each tracepoint, in the order in which they run.
+/// The programs on each tracepoint.
 const ON_SWITCH: [&str; 1] = ["on_switch"];
 const ON_EXEC: [&str; 4] = ["on_exec", "on_exec_2", "on_exec_3", "on_exec_4"];
-const ON_NEW_TASK: [&str; 4] = ["on_new_task", "on_new_task_2", "on_new_task_3", "on_new_task_4"];
+const ON_NEW_TASK: [&str; 5] =
+    ["on_new_task", "on_new_task_2", "on_new_task_3", "on_new_task_4", "on_wakeup_new"];
 
 /// A program that keeps writing is not read for ever.
 const READ_TRIES: usize = 1000;
@@ -199,7 +200,7 @@ impl KernelSide {
     }
 
     pub(super) fn seed_process(&mut self, pid: u32, waits: bool) -> Result<(), Refusal> {
-        let mode = if waits { layout::SEED_WAITING } else { layout::SEED };
+        let mode = if waits { layout::SEED_WAITING } else { layout::SEED_PROCESS };
         let before = self.control(offset_of!(Control, serial));
         // Once more for threads that were created before their creators were known.
         for _ in 0..2 {
@@ -350,15 +351,7 @@ impl KernelSide {
             read_errors: self.control(offset_of!(Control, read_errors)),
             lost: self.control(offset_of!(Control, lost)),
             unseen: self.control(offset_of!(Control, unseen)),
-            skipped: self.skipped(),
         }
-    }
-
-    /// How often the last of several programs on one tracepoint was skipped, so that perhaps all of them were.
-    fn skipped(&self) -> u64 {
-        let last = [ON_SWITCH.last(), ON_EXEC.last(), ON_NEW_TASK.last()];
-        let misses = |name: &&str| self.loaded.program(name).ok()?.recursion_misses().ok();
-        last.into_iter().flatten().filter_map(misses).sum()
     }
 }
 

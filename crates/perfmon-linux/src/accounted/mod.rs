@@ -43,14 +43,12 @@ pub(crate) struct Accounted {
 /// What says that accounted counts are not exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Tasks that could not be followed for lack of memory.
+    /// Tasks that could not be followed: there was no memory, or the kernel skipped programs.
     pub unfollowed: u64,
     /// Times on a CPU that were not accounted.
     pub gaps: u64,
     /// Events that could not be read.
     pub read_errors: u64,
-    /// Times that the kernel may have skipped programs that follow new tasks.
-    pub skipped: u64,
     /// Ended tasks without a row of their own.
     pub lost: u64,
     /// Times that a task came to a CPU after one of a process that the kernel hides from events: that one's time is in the
@@ -61,17 +59,17 @@ pub struct Audit {
 impl Audit {
     /// Whether all that was counted is in the totals.
     pub fn is_complete(&self) -> bool {
-        self.unfollowed == 0 && self.gaps == 0 && self.read_errors == 0 && self.skipped == 0
+        self.unfollowed == 0 && self.gaps == 0 && self.read_errors == 0
     }
 }
 
 impl fmt::Display for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { unfollowed, gaps, read_errors, skipped, .. } = self;
+        let Self { unfollowed, gaps, read_errors, .. } = self;
         write!(
             f,
             "not all was accounted: {unfollowed} tasks could not be followed, {gaps} times on a CPU were missed, \
-             {read_errors} reads of events failed, {skipped} times programs were skipped"
+             {read_errors} reads of events failed"
         )
     }
 }

@@ -107,16 +107,24 @@ pub(super) fn path_of(name: &str) -> Result<PathBuf, Refusal> {
     }
 }
 
-/// Whether a link's publisher has ended. Where that can't be seen it has not.
-pub(super) fn is_stale(link: &Path) -> bool {
-    match std::fs::symlink_metadata(link.join(super::CONTEXTS)) {
+/// Where a link's publisher has its contexts.
+pub(super) fn place_of(link: &Path) -> PathBuf {
+    std::fs::read_link(link).unwrap_or_else(|_| link.into())
+}
+
+/// Whether contexts are no longer at a place (or link): their publisher has ended. Where that can't be seen it has not.
+pub(super) fn is_gone(place: &Path) -> bool {
+    match std::fs::symlink_metadata(place.join(super::CONTEXTS)) {
         Ok(_) => false,
-        Err(error) => {
-            // ENOTDIR: the process or its descriptor is another one now.
-            let gone = [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory];
-            gone.contains(&error.kind()) && link.symlink_metadata().is_ok()
-        }
+        // ENOTDIR: the process or its descriptor is another one now.
+        Err(error) => [std::io::ErrorKind::NotFound, std::io::ErrorKind::NotADirectory]
+            .contains(&error.kind()),
     }
+}
+
+/// Whether a link leads nowhere.
+pub(super) fn is_stale(link: &Path) -> bool {
+    is_gone(link) && link.symlink_metadata().is_ok()
 }
 
 /// The names of all living publishers' contexts. Those of dead ones are removed.

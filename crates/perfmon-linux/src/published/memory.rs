@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use perfmon_bpf::{Layout, SharedMemory};
 
-use super::layout::{self, Context, Pmd, Sample, Value};
+use super::layout::{self, Context, Pmd, Value};
 
 pub(super) const LAYOUTS: &[Layout] = &[
     Layout {
@@ -17,6 +17,7 @@ pub(super) const LAYOUTS: &[Layout] = &[
             ("nr_pmds", offset_of!(Context, nr_pmds)),
             ("first_event", offset_of!(Context, first_event)),
             ("active_set", offset_of!(Context, active_set)),
+            ("busy", offset_of!(Context, busy)),
             ("generation", offset_of!(Context, generation)),
             ("samples", offset_of!(Context, samples)),
             ("unplugged", offset_of!(Context, unplugged)),
@@ -34,8 +35,15 @@ pub(super) const LAYOUTS: &[Layout] = &[
             ("frozen", offset_of!(Pmd, frozen)),
         ],
     },
-    Layout { name: "Sample", bytes: size_of::<Sample>(), members: &[] },
-    Layout { name: "Value", bytes: size_of::<Value>(), members: &[] },
+    Layout {
+        name: "Value",
+        bytes: size_of::<Value>(),
+        members: &[
+            ("value", offset_of!(Value, value)),
+            ("enabled_ns", offset_of!(Value, enabled_ns)),
+            ("running_ns", offset_of!(Value, running_ns)),
+        ],
+    },
 ];
 
 /// How a published context stands.
@@ -143,4 +151,35 @@ pub(super) fn info(memory: &SharedMemory, context: u32) -> Option<ContextInfo> {
         samples: field(offset_of!(Context, samples)),
         unplugged: field(offset_of!(Context, unplugged)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use perfmon_bpf::Object;
+
+    use super::*;
+
+    static OBJECTS: [&[u8]; 5] = [
+        include_bytes!("../../../../bpf/objects/stubs.bpf.o"),
+        include_bytes!("../../../../bpf/objects/reader.bpf.o"),
+        include_bytes!("../../../../bpf/objects/reader_c.bpf.o"),
+        include_bytes!("../../../../bpf/objects/faults_per_call.bpf.o"),
+        include_bytes!("../../../../bpf/objects/faults_per_call_c.bpf.o"),
+    ];
+
+    /// Check that programs in Rust and in C have the structs as they are here, and that a difference is seen in each.
+    #[test]
+    fn structs_are_the_same_on_both_sides() {
+        for bytes in OBJECTS {
+            assert!(Object::parse_with("object", bytes, LAYOUTS).is_ok());
+            for layout in LAYOUTS {
+                let wrong = Layout { bytes: layout.bytes + 8, ..*layout };
+                let text = Object::parse_with("object", bytes, &[wrong]).unwrap_err().to_string();
+                assert!(text.contains(&format!("struct {} has", layout.name)), "{text}");
+                let members = &[("no_such_member", 0)];
+                let wrong = Layout { members, ..*layout };
+                assert!(Object::parse_with("object", bytes, &[wrong]).is_err());
+            }
+        }
+    }
 }

@@ -1,18 +1,22 @@
 //! Contexts for programs in the kernel: published under a name, found there, read by any probe.
 
+mod attached;
 mod directory;
 mod memory;
 
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use perfmon_bpf::{
-    BpfRing, Error, Link, Loaded as Object, Loader, Map, Object as File, Program, SharedMemory,
+    BpfRing, Errno, Error, Loaded as Object, Loader, Map, Object as File, Program, SharedMemory,
     TaskFilter,
 };
-use perfmon_core::{Encoding, Inherit, Refusal, SetId, StartOn, Target};
-use perfmon_data::pmu_type;
+use perfmon_core::{Encoding, Refusal, SetId, Target};
 
 use crate::counter::{Counter, Place};
+pub use attached::Attached;
+use attached::Way;
 use directory::{Mount, Name};
 pub use memory::ContextInfo;
 
@@ -25,8 +29,7 @@ static STUBS: &[u8] = include_bytes!("../../../../bpf/objects/stubs.bpf.o");
 /// The map that each publisher has.
 const CONTEXTS: &str = "pfm_contexts";
 /// The maps that programs of others share.
-const SHARED: [&str; 6] =
-    [CONTEXTS, "pfm_events", "pfm_tasks", "pfm_cpus", "pfm_samples", "pfm_ring"];
+const SHARED: [&str; 5] = [CONTEXTS, "pfm_events", "pfm_tasks", "pfm_cpus", "pfm_ring"];
 const RING_BYTES: u32 = 1 << 18;
 
 /// One context to publish.
@@ -42,8 +45,7 @@ pub struct ToPublish<'a> {
 #[derive(Debug)]
 pub struct Published {
     // First what runs, then what it needs.
-    links: Vec<Link>,
-    sampling: Vec<Counter>,
+    call_backs: BTreeMap<u32, CallBack>,
     name: Option<Name>,
     stubs: Object,
     mount: Option<Mount>,
@@ -52,9 +54,18 @@ pub struct Published {
     places: Vec<Place>,
 }
 
+/// What calls a context's call-back.
+#[derive(Debug)]
+struct CallBack {
+    _attached: Attached,
+    way: Way,
+}
+
 /// Published contexts of another process, or of this one.
 #[derive(Debug)]
 pub struct Found {
+    // Where the publisher has them.
+    place: PathBuf,
     maps: Vec<(&'static str, Map)>,
     contexts: SharedMemory,
 }
@@ -84,8 +95,7 @@ impl Published {
         let ring = BpfRing::map(map("pfm_ring")?.raw())
             .map_err(|errno| Refusal::new(format!("can't map a ring: {errno}")))?;
         let mut published = Self {
-            links: Vec::new(),
-            sampling: Vec::new(),
+            call_backs: BTreeMap::new(),
             name: None,
             stubs,
             mount: None,
@@ -107,6 +117,9 @@ impl Published {
         first_event: u32,
         context: &ToPublish<'_>,
     ) -> Result<(), Refusal> {
+        if context.pmds.is_empty() {
+            return Err(Refusal::new("a published context needs a register"));
+        }
         if context.pmds.len() > layout::PMDS_MAX {
             let why = format!("a published context has {} registers at most", layout::PMDS_MAX);
             return Err(Refusal::new(why).hint("publish fewer events"));
@@ -116,35 +129,12 @@ impl Published {
             events.plug(number, counter).map_err(refusal)?;
         }
         let sets: Vec<u32> = context.pmds.iter().map(|(set, _)| u32::from(set.0)).collect();
-        let place = |tid, cpu| Place {
-            tid,
-            cpu,
-            cgroup: None,
-            inherit: Inherit::None,
-            start_on: StartOn::Load,
+        let place = attached::place_of(&context.target)?;
+        let (flags, target) = match place.cpu {
+            -1 => (0, place.tid.unsigned_abs()),
+            cpu => (layout::SYSTEM_WIDE, cpu.unsigned_abs()),
         };
-        let signed = |id: u32| i32::try_from(id).unwrap_or(i32::MAX);
-        let (flags, target) = match context.target {
-            Target::CurrentThread => {
-                let tid = rustix::thread::gettid().as_raw_nonzero().get();
-                self.places.push(place(tid, -1));
-                (0, tid.unsigned_abs())
-            }
-            Target::Thread(tid) => {
-                self.places.push(place(signed(tid), -1));
-                (0, tid)
-            }
-            Target::Cpu(cpu) => {
-                self.places.push(place(-1, signed(cpu)));
-                (layout::SYSTEM_WIDE, cpu)
-            }
-            Target::Cgroup { .. } | Target::Followed(_) => {
-                let why = "only contexts of threads and of CPUs can be published";
-                return Err(
-                    Refusal::new(why).hint("load threads (without what they create) or CPUs")
-                );
-            }
-        };
+        self.places.push(place);
         memory::write(
             &self.contexts,
             index,
@@ -196,13 +186,11 @@ impl Published {
         maps.fold(loader, |loader, (name, map)| loader.share(name, map))
     }
 
-    /// Runs the call-back `name` of `programs` ([`callback!`] made it) after each `period` of `event` on the context's
+    /// Runs the call-back `name` of `programs` (`callback!` or `PFM_CALLBACK` made it) after each `period` of `event` on the context's
     /// target: at its overflows, or hits if it is a tracepoint or a probe. A context has one call-back; another replaces it.
     ///
-    /// [`callback!`]: https://docs.rs/perfmon_bpf
-    ///
     /// # Errors
-    /// There is no such context or program; the event can't be sampled there.
+    /// There is no such context or program; the event can't be sampled there. The context then has no call-back.
     pub fn call_back(
         &mut self,
         context: u32,
@@ -218,28 +206,38 @@ impl Published {
         let place = place.ok_or_else(|| Refusal::new(format!("there is no context {context}")))?;
         let way = Way::of(event);
         let program = programs.program(&format!("{name}{}", way.suffix())).map_err(refusal)?;
-        self.plug(way, context, program)?;
-        let sampling = match way {
-            Way::Overflow => Counter::open_sampling(event, place, period),
-            // The stub counts the hits itself: programs on tracepoints and probes run at each.
-            Way::Tracepoint | Way::Probe => Counter::open_enabled(event, place),
-        };
-        let sampling = sampling
-            .map_err(|errno| crate::explain::use_of_open_event("perf_event_open", errno))?;
-        memory::set_hit_period(
-            &self.contexts,
-            context,
-            if way == Way::Overflow { 0 } else { period },
-        );
+        if let Some(old) = self.call_backs.remove(&context) {
+            self.take_away(old.way, context)?;
+        }
+        let callbacks = self.stubs.map(way.callbacks()).map_err(refusal)?;
+        callbacks.plug(context, program).map_err(refusal)?;
+        // The stub counts hits itself: programs on tracepoints and probes run at each.
+        let is_hit = way != Way::Overflow;
+        memory::set_hit_period(&self.contexts, context, if is_hit { period } else { 0 });
         let stub = self.stubs.program(way.stub()).map_err(refusal)?;
-        let link = stub.attach_event(&sampling, u64::from(context)).map_err(refusal)?;
-        self.links.push(link);
-        self.sampling.push(sampling);
+        let period = if is_hit { 0 } else { period };
+        let attached = Attached::at(stub, event, place, period, u64::from(context))?;
+        self.call_backs.insert(context, CallBack { _attached: attached, way });
         Ok(())
     }
 
-    fn plug(&self, way: Way, context: u32, program: &Program) -> Result<(), Refusal> {
-        self.stubs.map(way.callbacks()).and_then(|map| map.plug(context, program)).map_err(refusal)
+    /// Takes a context's call-back away. Its event goes on: what comes counts as [unplugged](ContextInfo::unplugged)
+    /// until there is another call-back.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn unplug(&mut self, context: u32) -> Result<(), Refusal> {
+        let none = || Refusal::new(format!("context {context} has no call-back"));
+        let way = self.call_backs.get(&context).ok_or_else(none)?.way;
+        self.take_away(way, context)
+    }
+
+    fn take_away(&self, way: Way, context: u32) -> Result<(), Refusal> {
+        match self.stubs.map(way.callbacks()).and_then(|map| map.unplug(context)) {
+            // It was taken away before.
+            Err(error) if error.errno() == Some(Errno::NOENT) => Ok(()),
+            result => result.map_err(refusal),
+        }
     }
 
     /// Hands on the records that programs sent with `pfm_emit`, and says how many.
@@ -260,6 +258,15 @@ impl Published {
         memory::set_active_set(&self.contexts, context, u32::from(set.0));
     }
 
+    /// Hits of tracepoints and probes, in any task, that the kernel has kept from call-backs: a program was running on that
+    /// CPU. Since Linux 7 it may be one whose task was switched out.
+    pub fn skipped(&self) -> u64 {
+        let stubs = [Way::Tracepoint, Way::Probe].map(Way::stub);
+        let skipped =
+            stubs.map(|stub| self.stubs.program(stub).and_then(Program::recursion_misses));
+        skipped.iter().flatten().sum()
+    }
+
     /// How a context stands; `None` if there is none.
     pub fn info(&self, context: u32) -> Option<ContextInfo> {
         memory::info(&self.contexts, context)
@@ -268,7 +275,7 @@ impl Published {
 
 impl Drop for Published {
     fn drop(&mut self) {
-        self.links.clear();
+        self.call_backs.clear();
         for context in 0..u32::try_from(self.places.len()).unwrap_or(u32::MAX) {
             memory::free(&self.contexts, context);
         }
@@ -297,7 +304,8 @@ impl Found {
         let maps = SHARED.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let contexts = maps.iter().find(|(name, _)| *name == CONTEXTS);
         let contexts = contexts.ok_or_else(|| Refusal::new("no contexts"))?.1.share_memory(false);
-        Ok(Self { contexts: contexts.map_err(refusal)?, maps })
+        let contexts = contexts.map_err(refusal)?;
+        Ok(Self { place: directory::place_of(&link), contexts, maps })
     }
 
     /// All names that can be [opened](Self::open), in alphabetical order. Those of publishers that have ended are removed.
@@ -310,56 +318,15 @@ impl Found {
         self.maps.iter().fold(loader, |loader, (name, map)| loader.share(name, map))
     }
 
-    /// How a context stands; `None` if there is none (any more).
+    /// How a context stands; `None` if there is none, if it was freed or its publisher has ended.
     pub fn info(&self, context: u32) -> Option<ContextInfo> {
-        memory::info(&self.contexts, context)
-    }
-}
-
-/// How a program comes to run for an event.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Overflow,
-    Tracepoint,
-    Probe,
-}
-
-impl Way {
-    fn of(event: &Encoding) -> Self {
-        if event.path.is_some() {
-            Self::Probe
-        } else if event.pmu_type == pmu_type::TRACEPOINT {
-            Self::Tracepoint
-        } else {
-            Self::Overflow
-        }
-    }
-
-    fn suffix(self) -> &'static str {
-        match self {
-            Self::Overflow => "",
-            Self::Tracepoint => "_tracepoint",
-            Self::Probe => "_probe",
-        }
-    }
-
-    fn stub(self) -> &'static str {
-        match self {
-            Self::Overflow => "overflow",
-            Self::Tracepoint => "hit_tracepoint",
-            Self::Probe => "hit_probe",
-        }
-    }
-
-    fn callbacks(self) -> &'static str {
-        match self {
-            Self::Overflow => "pfm_callbacks",
-            Self::Tracepoint => "pfm_tracepoint_callbacks",
-            Self::Probe => "pfm_probe_callbacks",
-        }
+        memory::info(&self.contexts, context).filter(|_| !directory::is_gone(&self.place))
     }
 }
 
 fn refusal(error: Error) -> Refusal {
     Refusal::new(error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

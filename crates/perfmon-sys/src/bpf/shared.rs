@@ -1,5 +1,6 @@
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -50,36 +51,6 @@ impl SharedMemory {
         Some(Word { word, writable: self.writable })
     }
 
-    /// The `N` words at `offset`, as they were together at one moment, and what `meanwhile` gave in that moment. The first
-    /// word is a sequence number, which is odd while the others are written. `None` if it stayed odd or kept changing for
-    /// so many `tries`, or outside of the mapping.
-    #[inline]
-    pub fn consistent<const N: usize, T>(
-        &self,
-        offset: usize,
-        tries: u32,
-        mut meanwhile: impl FnMut() -> T,
-    ) -> Option<([u64; N], T)> {
-        let pointer = self.at(offset, size_of::<u64>())?;
-        if size_of::<[u64; N]>() > self.length - offset {
-            return None;
-        }
-        // SAFETY: inside the mapping, which lives as long as `self`, aligned, and accessed atomically by all.
-        let words = unsafe { &*pointer.cast::<[AtomicU64; N]>() };
-        let sequence = words.first()?;
-        for _ in 0..tries {
-            let before = sequence.load(Ordering::Acquire);
-            let values = std::array::from_fn(|number| words[number].load(Ordering::Relaxed));
-            let value = meanwhile();
-            fence(Ordering::Acquire);
-            if before.is_multiple_of(2) && sequence.load(Ordering::Relaxed) == before {
-                return Some((values, value));
-            }
-            std::hint::spin_loop();
-        }
-        None
-    }
-
     /// The 4 bytes at `offset`, a multiple of 4. `None` outside of the mapping.
     #[inline]
     pub(super) fn word32(&self, offset: usize) -> Option<&AtomicU32> {
@@ -113,6 +84,51 @@ impl Drop for SharedMemory {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and nothing refers to it any more.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
+    }
+}
+
+/// `N` words of [`SharedMemory`] that are written together: the first is a sequence number, which is odd while the others
+/// are written.
+#[derive(Debug)]
+pub struct Together<const N: usize> {
+    words: NonNull<[AtomicU64; N]>,
+    _memory: Arc<SharedMemory>,
+}
+
+// SAFETY: the mapping belongs to the process, and all access is atomic.
+unsafe impl<const N: usize> Send for Together<N> {}
+// SAFETY: as above.
+unsafe impl<const N: usize> Sync for Together<N> {}
+
+impl<const N: usize> Together<N> {
+    /// The words at `offset`, a multiple of 8. `None` outside of the mapping.
+    pub fn at(memory: &Arc<SharedMemory>, offset: usize) -> Option<Self> {
+        let first = memory.at(offset, size_of::<u64>())?;
+        if size_of::<[AtomicU64; N]>() > memory.length - offset {
+            return None;
+        }
+        Some(Self { words: NonNull::new(first.cast())?, _memory: Arc::clone(memory) })
+    }
+
+    /// The words as they were together at one moment, and what `meanwhile` gave in that moment. `None` if they stayed odd
+    /// or kept changing for so many `tries`.
+    #[inline]
+    pub fn read<T>(&self, tries: u32, mut meanwhile: impl FnMut() -> T) -> Option<([u64; N], T)> {
+        // SAFETY: inside the mapping, which lives as long as `_memory`, aligned, and accessed atomically by all.
+        let words = unsafe { self.words.as_ref() };
+        let sequence = words.first()?;
+        for _ in 0..tries {
+            let before = sequence.load(Ordering::Acquire);
+            // First, since nothing has to be kept over a call then.
+            let value = meanwhile();
+            let values = std::array::from_fn(|number| words[number].load(Ordering::Relaxed));
+            fence(Ordering::Acquire);
+            if before.is_multiple_of(2) && sequence.load(Ordering::Relaxed) == before {
+                return Some((values, value));
+            }
+            std::hint::spin_loop();
+        }
+        None
     }
 }
 

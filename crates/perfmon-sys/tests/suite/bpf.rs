@@ -1,7 +1,8 @@
 // guest rows: arm64-6.12, x86_64-6.1
 use std::io::Write;
+use std::sync::Arc;
 
-use perfmon_sys::{BpfMap, BpfRing, Errno, MapSpec, SharedMemory, id_of, map_type};
+use perfmon_sys::{BpfMap, BpfRing, Errno, MapSpec, SharedMemory, Together, id_of, map_type};
 
 use crate::helper::skipped;
 
@@ -115,4 +116,41 @@ fn words_lie_inside() {
     assert_eq!(memory.word(bytes - 8).unwrap().load_relaxed(), u64::MAX - 1);
     assert!(SharedMemory::map(&file, 1, bytes, false).is_err());
     assert!(SharedMemory::map(&file, 0, 0, false).is_err());
+}
+
+/// Check that words are read together, or not at all while their sequence is odd or changes, and lie inside.
+#[test]
+fn words_are_read_together() {
+    let bytes = rustix::param::page_size();
+    let file = std::fs::File::from(
+        rustix::fs::memfd_create("together", rustix::fs::MemfdFlags::CLOEXEC).unwrap(),
+    );
+    file.set_len(bytes as u64).unwrap();
+    let memory = Arc::new(SharedMemory::map(&file, 0, bytes, true).unwrap());
+    for outside in [bytes, bytes - 16, 4, usize::MAX - 7] {
+        assert!(Together::<3>::at(&memory, outside).is_none(), "{outside}");
+    }
+    let last = bytes - 24;
+    let together = Together::<3>::at(&memory, last).unwrap();
+    let set = |number: usize, value| memory.word(last + 8 * number).unwrap().store(value);
+    [(0, 4), (1, 10), (2, 20)].into_iter().for_each(|(number, value)| set(number, value));
+    assert_eq!(together.read(1, || 7), Some(([4, 10, 20], 7)));
+    set(0, 5);
+    assert_eq!(together.read(10, || ()), None);
+    set(0, 6);
+    let mut rounds = 0;
+    let read = together.read(10, || {
+        rounds += 1;
+        if rounds < 3 {
+            set(0, 6 + 2 * rounds);
+        }
+        rounds
+    });
+    assert_eq!(read, Some(([10, 10, 20], 3)));
+    let mut sequence = 10;
+    let never = together.read(10, || {
+        sequence += 2;
+        set(0, sequence);
+    });
+    assert_eq!((never, sequence), (None, 30));
 }

@@ -2,7 +2,7 @@
 
 use perfmon::{Accounting, By, Exit, Inherit, Part, Scope, Session, StartOn, Workload};
 
-use crate::helper::{WRITES, can_account, scaled, workload_argv};
+use crate::helper::{Running, WRITES, can_account, scaled, workload_argv};
 
 /// What the kernel counts exactly, however often and wherever tasks are switched.
 const EXACT: &str = "page-faults,minor-faults,major-faults,page-faults:u,sched:sched_process_fork,sched:sched_process_exec,\
@@ -208,6 +208,29 @@ fn running_processes_are_followed() {
     session.stop().unwrap();
     session.read();
     assert_eq!(session.tally(0).count.exact(), Some(200));
+}
+
+/// Check that stopping and starting in the middle of many switches neither misses nor makes up anything.
+#[test]
+fn stops_and_starts_are_clean() {
+    const TIMES: usize = 200;
+    if !can_account("stops_and_starts_are_clean") {
+        return;
+    }
+    let mut others: Vec<_> = (0..8).map(|_| Running::spawn(&["storm", "1", "20"])).collect();
+    let pids = others.iter().map(|other| other.0.id()).collect();
+    let mut session = Session::new(WRITES).unwrap();
+    session.set_accounting(Accounting::Switch);
+    session.load(&Scope::Processes { pids, inherit: Inherit::TreeByThread }).unwrap();
+    for _ in 0..TIMES {
+        session.start().unwrap();
+        session.read_by(By::Thread);
+        std::thread::yield_now();
+        session.stop().unwrap();
+    }
+    others.clear();
+    session.read_by(By::Thread);
+    assert_eq!(session.tally(0).count, perfmon::Count::Exact(0));
 }
 
 /// Check that targets that are not there, and events whose accounting would differ from the kernel's counts, are refused.
