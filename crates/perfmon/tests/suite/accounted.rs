@@ -1,8 +1,13 @@
 //! Accounting at context switches against the kernel's own counts of the same run.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use perfmon::{Accounting, By, Exit, Inherit, Part, Scope, Session, StartOn, Workload};
 
-use crate::helper::{Running, WRITES, can_account, scaled, workload_argv};
+use crate::helper::{
+    Running, WRITES, can_account, can_count, is_wrong_with_breakpoints, scaled, started, stores_to,
+    workload_argv,
+};
 
 /// What the kernel counts exactly, however often and wherever tasks are switched.
 const EXACT: &str = "page-faults,minor-faults,major-faults,page-faults:u,sched:sched_process_fork,sched:sched_process_exec,\
@@ -231,6 +236,41 @@ fn stops_and_starts_are_clean() {
     others.clear();
     session.read_by(By::Thread);
     assert_eq!(session.tally(0).count, perfmon::Count::Exact(0));
+}
+
+/// Check that a breakpoint's hits are accounted to the thread that has them, and not to one that hits it at the same time.
+#[test]
+fn breakpoints_are_accounted() {
+    const STORES: u32 = 3000;
+    let name = "breakpoints_are_accounted";
+    let word = AtomicU32::new(0);
+    let event = stores_to(&word);
+    if !can_account(name) || is_wrong_with_breakpoints(name) || !can_count(name, &event) {
+        return;
+    }
+    let mut kernel = started(&event);
+    let mut session = Session::new(&event).unwrap();
+    session.set_accounting(Accounting::Switch);
+    session.load(&Scope::CurrentThread).unwrap();
+    session.start().unwrap();
+    std::thread::scope(|scope| {
+        let store = |times| {
+            for number in 0..times {
+                word.store(number, Ordering::Relaxed);
+                if number % 100 == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        };
+        scope.spawn(move || store(2 * STORES));
+        store(STORES);
+    });
+    session.stop().unwrap();
+    kernel.stop().unwrap();
+    session.read();
+    kernel.read();
+    assert_eq!(kernel.tally(0).count, perfmon::Count::Exact(u64::from(STORES)));
+    assert_eq!(session.tally(0).count, perfmon::Count::Exact(u64::from(STORES)));
 }
 
 /// Check that targets that are not there, and events whose accounting would differ from the kernel's counts, are refused.
