@@ -299,13 +299,26 @@ fn ended_threads_leave_the_kernels_counts() {
     }
 }
 
+/// Sleeps until this thread has left the CPU so often: a slow machine may have slept enough before it does.
+fn leave_the_cpu(times: u64) {
+    let left = || {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.unwrap().trim().parse::<u64>().unwrap()
+    };
+    let end = left() + times;
+    while left() < end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Check that a session counts nothing while it is stopped, and goes on where it stopped.
 #[test]
 fn stopped_sessions_stand_still() {
     if !can_map("stopped_sessions_stand_still") {
         return;
     }
-    let sleep = |times| (0..times).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+    let sleep = leave_the_cpu;
     let switches = |session: &mut Session| {
         session.read();
         session.reading(SWITCHES).unwrap().value
