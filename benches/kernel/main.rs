@@ -79,9 +79,8 @@ fn reads(rounds: usize) {
     let mut session = own_session(8);
     let (_published, loaded) = publish(&session);
     let names = ["kernel, 1 counter", "kernel, 4", "kernel, 8", "Session::read, 8"];
-    let programs = ["reads_1", "reads_4", "reads_8"].map(|name| {
-        loaded.program(name).expect("the object has it")
-    });
+    let programs = ["reads_1", "reads_4", "reads_8"]
+        .map(|name| loaded.program(name).expect("the object has it"));
     let cases = measure(&names, rounds, |case| {
         let begin = Instant::now();
         let reads = match programs.get(case) {
