@@ -9,7 +9,7 @@ Runs the tests in guests, or a command instead. GUEST is the name or a tag of a 
 without any, all guests. COMMAND may be `pfmon` or any other program of the workspace or of busybox.
 
 --only PATTERN  only tests whose names match this extended regular expression
---limit SECONDS a guest that has not ended by then is killed (default 600)
+--limit SECONDS a guest that has not ended by then is killed (default 1500)
 --install       install what is missing on this machine by apt-get (root)
 --list          list guests and test files, and run nothing
 
@@ -34,7 +34,7 @@ impl Options {
         let mut options = Self {
             rows: Vec::new(),
             only: None,
-            limit_s: 600,
+            limit_s: 1500,
             install: false,
             list: false,
             command: None,
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn options_are_read() {
         let all = Options::parse(&[]).unwrap();
-        assert_eq!((all.rows.len(), all.is_part(), all.limit_s), (ROWS.len(), false, 600));
+        assert_eq!((all.rows.len(), all.is_part(), all.limit_s), (ROWS.len(), false, 1500));
         let some = ["64-bit", "--only", "wrap", "arm64-64bit", "--limit", "9", "--install"];
         let some = Options::parse(&some).unwrap();
         assert_eq!((some.rows.len(), some.rows[0].name), (1, "arm64-64bit"));
