@@ -77,6 +77,12 @@ pub struct LoadPlan {
     pub inherit: Inherit,
     /// What starts it.
     pub start_on: StartOn,
+    /// The set that is active, which an exec starts.
+    pub active: SetId,
+    /// Sets that count beside the active one: an exec starts them, too.
+    pub always: Vec<SetId>,
+    /// Sets are left by time: of a thread, by its own, which the backend tells ([`Backend::set_timer`]).
+    pub timed: bool,
     /// The events, by set and PMD, in increasing order of both.
     pub events: Vec<PlannedEvent>,
 }
@@ -92,6 +98,8 @@ pub struct PlannedEvent {
     pub encoding: Arc<Encoding>,
     /// Which events of the set it runs together with.
     pub group: Group,
+    /// Occurrences from the start to its first overflow, after which its set is left; 0 if it leaves none.
+    pub period: u64,
 }
 
 /// Whether one event of a plan could be had.
@@ -115,6 +123,9 @@ pub trait Backend {
     /// What the backend keeps of one loaded context. Dropping it lets go of everything.
     type Loaded;
 
+    /// The time in nanoseconds since some moment, which is the same for all calls.
+    fn now_ns(&self) -> u64;
+
     /// Which registers its contexts have.
     fn description(&self) -> Description;
 
@@ -136,6 +147,39 @@ pub trait Backend {
     /// # Errors
     /// The backend's own.
     fn stop(&mut self, loaded: &mut Self::Loaded, set: SetId) -> Result<(), Refusal>;
+
+    /// Reads the events of `sets` alone, into their places, if that is cheaper than all.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn read_sets(
+        &mut self,
+        loaded: &mut Self::Loaded,
+        sets: &[SetId],
+        readings: &mut [Reading],
+    ) -> Result<(), Refusal> {
+        let _ = sets;
+        self.read(loaded, readings)
+    }
+
+    /// Lets event number `place` of the plan, which is stopped and has a [period](PlannedEvent::period), overflow after
+    /// `after` more occurrences.
+    ///
+    /// # Errors
+    /// The backend's own; it has no overflows.
+    fn arm(&mut self, loaded: &mut Self::Loaded, place: usize, after: u64) -> Result<(), Refusal> {
+        let _ = (loaded, place, after);
+        Err(Refusal::new("events do not overflow here"))
+    }
+
+    /// Lets a [timed](LoadPlan::timed) context say when its thread has run for `after_ns` more.
+    ///
+    /// # Errors
+    /// The backend's own; it has no timers.
+    fn set_timer(&mut self, loaded: &mut Self::Loaded, after_ns: u64) -> Result<(), Refusal> {
+        let _ = (loaded, after_ns);
+        Err(Refusal::new("threads have no timers here"))
+    }
 
     /// Reads all events into `readings`, one per event of the plan and in its order. Places of events
     /// that were refused are left alone.

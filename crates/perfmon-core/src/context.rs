@@ -165,8 +165,8 @@ impl Context {
     ///
     /// # Errors
     /// [`ModelError::Busy`] if it is loaded already; [`ModelError::NoSuchSet`]; [`ModelError::Conflict`] if
-    /// the target is not of the kind the context was made for, or would block itself, or if an exec or the
-    /// load is to start one of several sets (a plan can't say which).
+    /// the target is not of the kind the context was made for, or would block itself, if the load is to start one of
+    /// several sets that take turns, or if `set` takes none.
     #[doc(alias = "pfm_load_context")]
     pub fn load_set(
         &mut self,
@@ -176,7 +176,9 @@ impl Context {
         set: SetId,
     ) -> Result<LoadPlan, ModelError> {
         self.require_unloaded("load")?;
-        self.set(set)?;
+        if self.set(set)?.policy == SwitchPolicy::Always {
+            return Err(ModelError::Conflict("a set that always counts takes no turn"));
+        }
         self.check_target(&target, start_on)?;
         self.state = State::Loaded;
         self.started = start_on == StartOn::Exec;
@@ -186,10 +188,18 @@ impl Context {
         for event_set in &mut self.sets {
             event_set.overflowed_pmds = RegisterSet::EMPTY;
             event_set.pending_reset = RegisterSet::EMPTY;
-            event_set.begin_residence();
+            event_set.begin_residence(&mut || 0);
         }
         self.set_mut(set)?.runs += 1;
-        Ok(LoadPlan { target, inherit, start_on, events: self.plan_events() })
+        Ok(LoadPlan {
+            target,
+            inherit,
+            start_on,
+            active: set,
+            always: self.always_sets().collect(),
+            timed: self.sets.iter().any(|set| set.policy.timeout_ns() > 0),
+            events: self.plan_events(),
+        })
     }
 
     /// Tells the model which events of the plan the backend could have, in the plan's order. A PMD whose
@@ -223,7 +233,8 @@ impl Context {
         Ok(self.active)
     }
 
-    /// Starts counting in `set`, or in the active set, and says what the backend has to do.
+    /// Starts counting in `set`, or in the active set, and says what the backend has to do, beside starting the
+    /// [sets that always count](Self::always_sets).
     ///
     /// Another set becomes active first; those of its PMDs that wait for a reset get their long reset
     /// values. The timeout of the active set starts anew, also when it was started before. In a masked
@@ -240,7 +251,9 @@ impl Context {
         self.require_loaded("start")?;
         let old = self.active;
         let new = set.unwrap_or(old);
-        self.set(new)?;
+        if self.set(new)?.policy == SwitchPolicy::Always {
+            return Err(ModelError::Conflict("a set that always counts takes no turn"));
+        }
         let was_counting = self.is_counting();
         if new != old {
             self.activate(new, sets::Reset::Long, random)?;
@@ -252,11 +265,11 @@ impl Context {
         if self.state == State::Masked {
             return Ok(Orders::default());
         }
-        self.set_mut(new)?.reload_timeout();
+        self.set_mut(new)?.reload_timeout(random);
         Ok(Orders { stop: (was_counting && new != old).then_some(old), start: Some(new) })
     }
 
-    /// Stops counting: says which set the backend has to stop. A masked context stays masked.
+    /// Stops counting: says which set the backend has to stop, beside those that always count. A masked context stays masked.
     ///
     /// # Errors
     /// [`ModelError::NotLoaded`].
@@ -307,8 +320,8 @@ impl Context {
             "a system-wide context takes a CPU, any other a thread"
         } else if self.flags.notify_block && *target == Target::CurrentThread {
             "a thread can't block itself on notification"
-        } else if start_on != StartOn::Call && self.sets.len() > 1 {
-            "an exec or a load can't start one of several event sets"
+        } else if start_on == StartOn::Load && self.turn_takers().nth(1).is_some() {
+            "what a load starts can't take turns"
         } else {
             return Ok(());
         };
@@ -318,7 +331,8 @@ impl Context {
     /// Plans all used PMDs whose PMC holds an event; the others stay still.
     fn plan_events(&mut self) -> Vec<PlannedEvent> {
         let mut events = Vec::new();
-        for EventSet { id, pmcs, pmds, .. } in &mut self.sets {
+        for EventSet { id, pmcs, pmds, policy, .. } in &mut self.sets {
+            let leaves = *policy == SwitchPolicy::Overflow;
             for pmd in pmds {
                 let wanted = self.description.pmd(pmd.index).map(|pmd| pmd.pmc);
                 let pmc = pmcs.iter().find(|pmc| Some(pmc.index) == wanted);
@@ -330,6 +344,11 @@ impl Context {
                     pmd: pmd.index,
                     encoding: Arc::clone(&pmc.encoding),
                     group: pmc.group,
+                    period: if leaves && pmd.switch_count > 0 {
+                        pmd.counter.value().wrapping_neg()
+                    } else {
+                        0
+                    },
                 }));
             }
         }

@@ -22,6 +22,10 @@ pub struct Estimate {
     pub value: u64,
     /// Occurrences that were really counted.
     pub counted: u64,
+    /// How it was made.
+    pub method: Method,
+    /// Residences of the event's set that it was made from; `None` if the kernel rotated.
+    pub residences: Option<u64>,
     /// Standard error of `value`, where it is known.
     pub stderr: Option<f64>,
     /// 95 % interval of the true count, lowest and highest, where it is known.
@@ -30,12 +34,53 @@ pub struct Estimate {
     pub reason: Reason,
 }
 
+/// How an estimate follows from what was counted while the event's set was active (docs/estimators.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Method {
+    /// The mean rate over all that was counted holds for all of the time.
+    Time,
+    /// The rate changes evenly from one residence to the next.
+    Trapezoid,
+    /// Between two residences the rate is the mean of both.
+    Neighbours,
+    /// As [`Neighbours`](Self::Neighbours), but for each count of a reference instead of each nanosecond: an event that
+    /// counts all the time, by its number among the references.
+    Reference(usize),
+}
+
+/// What makes an estimate's interval doubtful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caution {
+    /// Too few residences to judge by.
+    FewResidences,
+    /// What the residences say of the references is not what these counted: the target's phases seem to be in step with the
+    /// rotation of the sets.
+    InStep,
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::FewResidences => {
+                "too few residences to know the error: run longer, or with a shorter dwell"
+            }
+            Self::InStep => {
+                "phases in step with the sets: the interval may miss the truth; randomise the dwell"
+            }
+        })
+    }
+}
+
 /// Why a count is not exact.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The event shared the PMU: it ran for part of the time for which it was enabled.
     SharedPmu,
+    /// The event's set took turns with others; by which method the estimate was made, and what to beware of.
+    OtherSets(String, Option<Caution>),
+    /// The event's set was never active.
+    SetNeverActive,
     /// The event was enabled, but never got onto the PMU.
     NeverScheduled,
     /// Counting never started.
@@ -52,6 +97,11 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SharedPmu => f.write_str("shared the PMU: ran for part of the time, value scaled by time"),
+            Self::OtherSets(by, None) => write!(f, "in turn with other sets; {by}"),
+            Self::OtherSets(by, Some(caution)) => write!(f, "in turn with other sets; {by}; {caution}"),
+            Self::SetNeverActive => {
+                f.write_str("its set was never active: run longer, or with a shorter dwell")
+            }
             Self::NeverScheduled => f.write_str(
                 "enabled, but never got onto the PMU: too few counters for its group, or all taken; \
                  try fewer events or smaller groups",
@@ -82,6 +132,8 @@ impl Count {
             Self::Estimated(Estimate {
                 value: scaled(value, enabled_ns, running_ns),
                 counted: value,
+                method: Method::Time,
+                residences: None,
                 stderr: None,
                 interval95: None,
                 reason: Reason::SharedPmu,
@@ -194,16 +246,34 @@ impl Tally {
                     .map(|[low, high]| [low + to_f64(*value), high + to_f64(*value)]),
                 ..estimate.clone()
             }),
-            (Count::Estimated(a), Count::Estimated(b)) => Count::Estimated(Estimate {
-                value: a.value.saturating_add(b.value),
-                counted: a.counted.saturating_add(b.counted),
-                stderr: a.stderr.zip(b.stderr).map(|(a, b)| (a * a + b * b).sqrt()),
-                // Intervals don't add; whoever knows the parts' errors makes the sum's.
-                interval95: None,
-                reason: a.reason.clone(),
-            }),
+            (Count::Estimated(a), Count::Estimated(b)) => Count::Estimated(a.plus(b)),
         };
         self.count = sum;
+    }
+}
+
+impl Estimate {
+    /// The sum of two estimates whose errors have nothing to do with each other.
+    fn plus(&self, other: &Self) -> Self {
+        let value = self.value.saturating_add(other.value);
+        let counted = self.counted.saturating_add(other.counted);
+        let half = |it: &Self| it.interval95.map(|[_, high]| high - to_f64(it.value));
+        let interval95 = half(self).zip(half(other)).map(|(a, b)| {
+            let half = a.hypot(b);
+            [(to_f64(value) - half).max(to_f64(counted)), to_f64(value) + half]
+        });
+        // The more doubtful of both speaks for the sum.
+        let is_cautious = |it: &Self| matches!(it.reason, Reason::OtherSets(_, Some(_)));
+        let spokesman = if is_cautious(other) && !is_cautious(self) { other } else { self };
+        Self {
+            value,
+            counted,
+            method: spokesman.method,
+            residences: self.residences.zip(other.residences).map(|(a, b)| a.saturating_add(b)),
+            stderr: self.stderr.zip(other.stderr).map(|(a, b)| a.hypot(b)),
+            interval95,
+            reason: spokesman.reason.clone(),
+        }
     }
 }
 

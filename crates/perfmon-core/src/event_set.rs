@@ -15,18 +15,32 @@ pub enum SwitchPolicy {
     Timeout {
         /// The time, at least 1.
         timeout_ns: u64,
+        /// Each residence draws its own time, from half of `timeout_ns` to half as much again: against lockstep with the
+        /// target's phases.
+        randomised: bool,
     },
     /// After a PMD's number of overflows; the number is the PMD's.
     #[doc(alias = "PFM_SETFL_OVFL_SWITCH")]
     Overflow,
+    /// Not at all: its events count beside whichever set is active, and it takes no turn.
+    Always,
 }
 
 impl SwitchPolicy {
     /// The timeout in nanoseconds; 0 if the set is not left by time.
     pub const fn timeout_ns(self) -> u64 {
         match self {
-            Self::Timeout { timeout_ns } => timeout_ns,
-            Self::Stay | Self::Overflow => 0,
+            Self::Timeout { timeout_ns, .. } => timeout_ns,
+            Self::Stay | Self::Overflow | Self::Always => 0,
+        }
+    }
+
+    /// The time of one residence, in nanoseconds; 0 if the set is not left by time.
+    pub(crate) fn draw_timeout_ns(self, random: &mut dyn FnMut() -> u64) -> u64 {
+        match self {
+            Self::Timeout { timeout_ns, randomised: true } => (timeout_ns - timeout_ns / 2)
+                .saturating_add(random() % timeout_ns.saturating_add(1)),
+            policy => policy.timeout_ns(),
         }
     }
 }

@@ -17,7 +17,9 @@ mod counter;
 mod description;
 mod encoding;
 mod error;
+mod estimate;
 mod event_set;
+mod prng;
 mod refusal;
 mod register;
 
@@ -28,11 +30,13 @@ pub use context::{
     Context, ContextFlags, Interrupt, MESSAGE_QUEUE_DEPTH, Message, Orders, Origin,
     OverflowMessage, PmdAttributes, PmdValue, RandomSource, SetInfo, State,
 };
-pub use count::{Count, Estimate, Reason, Tally};
+pub use count::{Caution, Count, Estimate, Method, Reason, Tally};
 pub use counter::{VirtualCounter, Width};
 pub use description::{Description, PmdDescription};
 pub use encoding::{Encoding, Privilege};
 pub use error::ModelError;
+pub use estimate::{Estimator, SetEstimate};
 pub use event_set::{EventSet, SetId, SwitchPolicy};
+pub use prng::SplitMix64;
 pub use refusal::Refusal;
 pub use register::{Group, MAX_PMCS, MAX_PMDS, Pmc, PmcIndex, Pmd, PmdIndex, RegisterSet};

@@ -46,7 +46,8 @@ pub struct Attr<'a> {
     pub by_thread: bool,
     /// The event leaves records of threads: their creation, names and ends.
     pub thread_records: bool,
-    /// Events from one overflow to the next; 0 for none.
+    /// Events from one overflow to the next; 0 for none. Each overflow leaves a record without fields, and wakes whoever
+    /// waits for the event, if it has a ring.
     pub sample_period: u64,
 }
 
@@ -68,6 +69,8 @@ impl Attr<'_> {
         put(16, &self.sample_period.to_ne_bytes());
         put(32, &read_format.to_ne_bytes());
         put(40, &self.flags().to_ne_bytes());
+        // `wakeup_events`
+        put(48, &u32::from(self.sample_period > 0).to_ne_bytes());
         put(52, &encoding.bp_type.to_ne_bytes());
         put(56, &self.path_address.unwrap_or(encoding.config1).to_ne_bytes());
         put(64, &encoding.config2.to_ne_bytes());

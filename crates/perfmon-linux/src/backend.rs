@@ -1,23 +1,26 @@
-use std::fs::File;
+use std::os::fd::BorrowedFd;
 
 use perfmon_core::{
-    Backend, Description, Encoding, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, Refusal,
-    SetId, StartOn, Target,
+    Backend, Description, Inherit, LoadPlan, Outcome, PlannedEvent, Reading, Refusal, SetId,
+    StartOn, Target,
 };
-use perfmon_data::pmu_type;
-use perfmon_sys::Errno;
+use perfmon_sys::{Errno, set_period};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::accounted::{Accounted, Audit, TaskReadings};
+use crate::alarm::{Alarms, Fired};
 use crate::by_thread::{ByThread, NotToldApart, ThreadReadings};
 use crate::counter::Place;
 use crate::cpus;
-use crate::explain::{self, Ask};
-use crate::group::{CounterGroup, GroupPlan, is_software, plan_groups};
+use crate::explain::{self};
+use crate::group::CounterGroup;
 use crate::keep::keep_open;
 use crate::mapped::{Fast, ReadPath};
-use crate::permissions::{Permissions, has_core_pmu};
+use crate::opening::{
+    ONE_HIT_A_BLOCK, is_hardware, is_self_monitoring, number, open_alarms, open_groups,
+    refuse_hidden_breakpoints, refuse_pinned, resolve,
+};
 use crate::published::ToPublish;
-use crate::user_read::UserRead;
 
 /// The kernel, by `perf_event_open`.
 #[derive(Debug, Default)]
@@ -35,6 +38,9 @@ pub struct Loaded {
     target: Target,
     is_inherited: bool,
     fast: Fast,
+    alarms: Alarms,
+    /// The exec that starts the events starts the timer, too.
+    waits_for_exec: bool,
 }
 
 impl Linux {
@@ -68,7 +74,20 @@ impl Loaded {
             target: plan.target.clone(),
             is_inherited: false,
             fast,
+            alarms: Alarms::default(),
+            waits_for_exec: false,
         }
+    }
+
+    /// Descriptors that are readable once [`fired`](Self::fired) has something to say, and hung up once the thread has
+    /// ended.
+    pub fn alarm_descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.alarms.descriptors()
+    }
+
+    /// What of the timer and of the events with a period has fired since the last call.
+    pub fn fired(&mut self) -> Fired {
+        self.alarms.fired()
     }
 
     /// The number of the hardware counter that holds the event at `place` of the plan now, as the
@@ -99,7 +118,15 @@ impl Loaded {
         let Fast::Mapped(mapped) = &self.fast else { return Ok(()) };
         let events = self.events.clone();
         let target = Target::CurrentThread;
-        let plan = LoadPlan { target, inherit: Inherit::None, start_on: StartOn::Call, events };
+        let plan = LoadPlan {
+            target,
+            inherit: Inherit::None,
+            start_on: StartOn::Call,
+            active: SetId::default(),
+            always: Vec::new(),
+            timed: false,
+            events,
+        };
         let mut outcomes = vec![Ok(()); plan.events.len()];
         let groups = open_groups(&plan, &resolve(&plan)?, &mut outcomes)?;
         outcomes.into_iter().collect::<Result<(), _>>()?;
@@ -184,6 +211,15 @@ impl Loaded {
 impl Backend for Linux {
     type Loaded = Loaded;
 
+    /// `CLOCK_MONOTONIC`.
+    fn now_ns(&self) -> u64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        seconds
+            .saturating_mul(1_000_000_000)
+            .saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
+    }
+
     fn description(&self) -> Description {
         Description::perf_events()
     }
@@ -195,13 +231,18 @@ impl Backend for Linux {
             let (accounted, groups) = Accounted::load(plan, followed, &mut outcomes, open)?;
             refuse_pinned(plan, &mut outcomes);
             let events = plan.events.clone();
-            let accounted = Some(accounted);
-            let fast = self.fast(plan);
-            let (target, is_inherited) = (plan.target.clone(), plan.inherit.follows());
-            return Ok((
-                Loaded { groups, events, by_thread: None, accounted, target, is_inherited, fast },
-                outcomes,
-            ));
+            let loaded = Loaded {
+                groups,
+                events,
+                by_thread: None,
+                accounted: Some(accounted),
+                target: plan.target.clone(),
+                is_inherited: plan.inherit.follows(),
+                fast: self.fast(plan),
+                alarms: Alarms::default(),
+                waits_for_exec: false,
+            };
+            return Ok((loaded, outcomes));
         }
         let fast = self.fast(plan);
         if let Fast::Mapped(_) = fast {
@@ -239,13 +280,27 @@ impl Backend for Linux {
         }
         let events = plan.events.clone();
         let (target, is_inherited) = (plan.target.clone(), plan.inherit.follows());
-        let accounted = None;
-        Ok((Loaded { groups, events, by_thread, accounted, target, is_inherited, fast }, outcomes))
+        let alarms = open_alarms(plan, &place, &groups)?;
+        let waits_for_exec = plan.start_on == StartOn::Exec;
+        Ok((
+            Loaded {
+                groups,
+                events,
+                by_thread,
+                accounted: None,
+                target,
+                is_inherited,
+                fast,
+                alarms,
+                waits_for_exec,
+            },
+            outcomes,
+        ))
     }
 
     fn start(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {
         if let Some(accounted) = &mut loaded.accounted {
-            return accounted.start();
+            return accounted.start(&loaded.groups, set);
         }
         if let Fast::Mapped(mapped) = &mut loaded.fast {
             match mapped.start() {
@@ -261,7 +316,7 @@ impl Backend for Linux {
 
     fn stop(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {
         if let Some(accounted) = &mut loaded.accounted {
-            return accounted.stop();
+            return accounted.stop(&loaded.groups, set);
         }
         if let Fast::Mapped(mapped) = &mut loaded.fast {
             match mapped.stop() {
@@ -273,6 +328,37 @@ impl Backend for Linux {
         in_set(loaded, set)
             .try_for_each(CounterGroup::disable)
             .map_err(|errno| call_refusal("ioctl", errno))
+    }
+
+    fn read_sets(
+        &mut self,
+        loaded: &mut Loaded,
+        sets: &[SetId],
+        readings: &mut [Reading],
+    ) -> Result<(), Refusal> {
+        let is_plain = loaded.accounted.is_none() && loaded.by_thread.is_none();
+        if !is_plain || !matches!(loaded.fast, Fast::No(_)) {
+            return self.read(loaded, readings);
+        }
+        for group in loaded.groups.iter_mut().filter(|group| sets.contains(&group.set)) {
+            group.read(readings).map_err(|errno| call_refusal("read", errno))?;
+        }
+        Ok(())
+    }
+
+    fn arm(&mut self, loaded: &mut Loaded, place: usize, after: u64) -> Result<(), Refusal> {
+        let mut members = loaded.groups.iter().flat_map(CounterGroup::members);
+        let Some((_, counter)) = members.find(|(other, _)| *other == place) else { return Ok(()) };
+        set_period(counter, after).map_err(|errno| call_refusal("ioctl", errno))
+    }
+
+    fn set_timer(&mut self, loaded: &mut Loaded, after_ns: u64) -> Result<(), Refusal> {
+        let set = if std::mem::take(&mut loaded.waits_for_exec) {
+            loaded.alarms.set_timer_on_exec(after_ns)
+        } else {
+            loaded.alarms.set_timer(after_ns)
+        };
+        set.map_err(|errno| call_refusal("ioctl", errno))
     }
 
     #[inline]
@@ -311,64 +397,6 @@ impl Backend for Linux {
     }
 }
 
-/// Opens all events of `plan` at `place`; notes in `outcomes` which could not be had.
-fn open_groups(
-    plan: &LoadPlan,
-    place: &Place,
-    outcomes: &mut [Outcome],
-) -> Result<Vec<CounterGroup>, Refusal> {
-    let mut groups = Vec::new();
-    let has_hardware = plan.events.iter().any(|event| !is_software(&event.encoding));
-    let user_read = if has_hardware && is_self_monitoring(plan) {
-        UserRead::here()
-    } else {
-        UserRead::default()
-    };
-    for group_plan in plan_groups(&plan.events) {
-        let (group, refused) = CounterGroup::open(&group_plan, &plan.events, place, &user_read);
-        note_refusals(plan, &group_plan, &refused, outcomes)?;
-        groups.extend(group);
-    }
-    Ok(groups)
-}
-
-/// Whether one store may hit several data breakpoints and be reported for only one of them: seen on arm64, where a
-/// store to a block of 16 bytes counts for one address in it, and leaves 0 for others.
-const ONE_HIT_A_BLOCK: bool = cfg!(target_arch = "aarch64");
-
-/// Refuses data breakpoints that a hit of another one may hide.
-fn refuse_hidden_breakpoints(events: &[PlannedEvent], outcomes: &mut [Outcome]) {
-    const BLOCK_BYTES: u64 = 16;
-    const EXECUTE: u32 = 4;
-    let watched = |event: &PlannedEvent| {
-        let Encoding { pmu_type, bp_type, config1, config2, .. } = *event.encoding;
-        let last = config1.saturating_add(config2.saturating_sub(1));
-        let data = pmu_type == pmu_type::BREAKPOINT && bp_type != EXECUTE;
-        data.then_some((config1, config1 / BLOCK_BYTES, last / BLOCK_BYTES))
-    };
-    for (event, outcome) in events.iter().zip(outcomes) {
-        let Some((address, first, last)) = watched(event) else { continue };
-        let hidden = events
-            .iter()
-            .filter_map(watched)
-            .any(|(other, begin, end)| other != address && first <= end && begin <= last);
-        if hidden {
-            let why = "a store may hit this and another breakpoint nearby, and this machine then counts only one";
-            *outcome = Err(Refusal::new(why).hint("count them one by one, in runs of their own"));
-        }
-    }
-}
-
-/// Threads are told apart by what their events counted, and an event in error does not say that it is.
-fn refuse_pinned(plan: &LoadPlan, outcomes: &mut [Outcome]) {
-    for (event, outcome) in plan.events.iter().zip(outcomes) {
-        if event.encoding.pinned {
-            let why = "a pinned event may stop counting, which can't be seen thread by thread";
-            *outcome = Err(Refusal::new(why).hint("try without the modifier D"));
-        }
-    }
-}
-
 fn enable(groups: &[CounterGroup]) -> Result<(), Refusal> {
     let enabled = groups.iter().try_for_each(CounterGroup::enable);
     enabled.map_err(|errno| call_refusal("ioctl", errno))
@@ -378,107 +406,6 @@ fn in_set(loaded: &Loaded, set: SetId) -> impl Iterator<Item = &CounterGroup> {
     loaded.groups.iter().filter(move |group| group.set == set)
 }
 
-/// Whether a thread counts itself alone, and so may read counters without a system call.
-fn is_self_monitoring(plan: &LoadPlan) -> bool {
-    plan.target == Target::CurrentThread && plan.inherit == Inherit::None
-}
-
-fn is_hardware(group: &CounterGroup, events: &[PlannedEvent]) -> bool {
-    let mut members = group.places().iter().filter_map(|&place| events.get(place));
-    members.all(|event| !is_software(&event.encoding))
-}
-
-fn number(number: u32, what: &str) -> Result<i32, Refusal> {
-    i32::try_from(number).map_err(|_| Refusal::new(format!("there is no {what} {number}")))
-}
-
-/// The target as the kernel takes it.
-fn resolve(plan: &LoadPlan) -> Result<Place, Refusal> {
-    let &LoadPlan { ref target, inherit, start_on, .. } = plan;
-    let place = |tid, cpu, cgroup| Place { tid, cpu, cgroup, inherit, start_on };
-    Ok(match target {
-        Target::CurrentThread => place(0, -1, None),
-        Target::Thread(tid) => place(number(*tid, "thread")?, -1, None),
-        Target::Cpu(cpu) => place(-1, number(*cpu, "CPU")?, None),
-        Target::Cgroup { path, cpu } => {
-            let directory = File::open(path.as_ref()).map_err(|error| {
-                Refusal::new(format!("can't open the cgroup {}: {error}", path.display()))
-            })?;
-            place(-1, number(*cpu, "CPU")?, Some(directory.into()))
-        }
-        Target::Followed(_) => return Err(Refusal::new("tasks that are followed are no place")),
-    })
-}
-
-/// Puts into `outcomes` why events were refused. A target that is gone fails the whole plan.
-fn note_refusals(
-    plan: &LoadPlan,
-    group: &GroupPlan,
-    refused: &[(usize, Errno)],
-    outcomes: &mut [Outcome],
-) -> Result<(), Refusal> {
-    let per_thread = matches!(plan.target, Target::CurrentThread | Target::Thread(_));
-    for &(place, errno) in refused {
-        let Some(event) = plan.events.get(place) else { continue };
-        let ask = Ask {
-            encoding: &event.encoding,
-            target: &plan.target,
-            in_group: group.places[0] != place,
-            core_pmu: errno == Errno::NOENT && has_core_pmu(),
-        };
-        let refusal = explain::open(errno, &ask, &Permissions::current());
-        if errno == Errno::SRCH && per_thread || errno == Errno::MFILE || errno == Errno::NFILE {
-            return Err(refusal);
-        }
-        if group.together {
-            let others = group.places.iter().filter(|&&other| other != place);
-            for &other in others {
-                let why = format!(
-                    "a group is all or nothing, and another event of its group was refused: {refusal}"
-                );
-                outcomes[other] = Err(Refusal::new(why));
-            }
-        }
-        outcomes[place] = Err(refusal);
-    }
-    Ok(())
-}
-
 fn call_refusal(call: &'static str, errno: Errno) -> Refusal {
     explain::use_of_open_event(call, errno)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use perfmon_core::{Group, PmdIndex};
-
-    use super::*;
-
-    /// Check which breakpoints of a list may hide each other: different addresses in one block of 16 bytes.
-    #[test]
-    fn breakpoints_nearby_are_refused() {
-        let watch = |address, length, kind| PlannedEvent {
-            set: SetId(0),
-            pmd: PmdIndex(0),
-            encoding: Arc::new(Encoding {
-                pmu_type: pmu_type::BREAKPOINT,
-                config1: address,
-                config2: length,
-                bp_type: kind,
-                ..Encoding::default()
-            }),
-            group: Group::Free,
-        };
-        let refused = |events: &[PlannedEvent]| {
-            let mut outcomes = vec![Ok(()); events.len()];
-            refuse_hidden_breakpoints(events, &mut outcomes);
-            outcomes.iter().map(Result::is_err).collect::<Vec<_>>()
-        };
-        assert_eq!(refused(&[watch(0xfe8, 8, 2), watch(0xfec, 4, 2)]), [true, true]);
-        assert_eq!(refused(&[watch(0xfe8, 8, 2), watch(0xff0, 8, 2)]), [false, false]);
-        assert_eq!(refused(&[watch(0xfe8, 8, 2), watch(0xfe8, 8, 2)]), [false, false]);
-        assert_eq!(refused(&[watch(0xfe8, 8, 2), watch(0xfe0, 8, 4)]), [false, false]);
-    }
 }

@@ -41,13 +41,23 @@ impl Counter {
         place: &Place,
         leader: Option<&Counter>,
     ) -> Result<Self, Errno> {
+        Self::open_overflowing(encoding, place, leader, 0)
+    }
+
+    /// As [`open`](Self::open), and it overflows after each `period`, unless that is 0.
+    pub(crate) fn open_overflowing(
+        encoding: &Encoding,
+        place: &Place,
+        leader: Option<&Counter>,
+        period: u64,
+    ) -> Result<Self, Errno> {
         let disabled = leader.is_none() && place.start_on != StartOn::Load;
-        Self::open_in_state(encoding, place, leader, disabled)
+        Self::open_in_state(encoding, place, leader, disabled, period)
     }
 
     /// Opens an event that counts at once.
     pub(crate) fn open_enabled(encoding: &Encoding, place: &Place) -> Result<Self, Errno> {
-        Self::open_in_state(encoding, place, None, false)
+        Self::open_in_state(encoding, place, None, false, 0)
     }
 
     fn open_in_state(
@@ -55,6 +65,7 @@ impl Counter {
         place: &Place,
         leader: Option<&Counter>,
         disabled: bool,
+        period: u64,
     ) -> Result<Self, Errno> {
         // The kernel copies the name while it opens the event.
         let path_address =
@@ -67,7 +78,7 @@ impl Counter {
             enable_on_exec: leader.is_none() && place.start_on == StartOn::Exec,
             by_thread: place.inherit == Inherit::TreeByThread,
             thread_records: false,
-            sample_period: 0,
+            sample_period: period,
         };
         Self::open_attr(&attr, place, leader)
     }
@@ -109,6 +120,15 @@ impl Counter {
             sample_period: 0,
         };
         Self::open_attr(&attr, place, None)
+    }
+
+    /// The same event, by another descriptor.
+    pub(crate) fn duplicate(&self) -> Result<Self, Errno> {
+        let fd = self
+            .fd
+            .try_clone()
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        Ok(Self { fd })
     }
 
     fn open_attr(attr: &Attr<'_>, place: &Place, leader: Option<&Counter>) -> Result<Self, Errno> {

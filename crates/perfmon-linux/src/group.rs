@@ -68,15 +68,15 @@ pub(crate) fn plan_groups(events: &[PlannedEvent]) -> Vec<GroupPlan> {
 
 /// Opens an event such that user mode may read it, if that can be.
 fn open_readable(
-    encoding: &Encoding,
+    event: &PlannedEvent,
     target: &Place,
     leader: Option<&Counter>,
     user_read: &UserRead,
 ) -> Result<Counter, Errno> {
-    user_read
-        .asking(encoding)
-        .and_then(|asking| Counter::open(&asking, target, leader).ok())
-        .map_or_else(|| Counter::open(encoding, target, leader), Ok)
+    let &PlannedEvent { ref encoding, period, .. } = event;
+    let open = |encoding: &Encoding| Counter::open_overflowing(encoding, target, leader, period);
+    let asking = user_read.asking(encoding);
+    asking.and_then(|asking| open(&asking).ok()).map_or_else(|| open(encoding), Ok)
 }
 
 /// Opens the group once more, enabled, which makes the kernel check it with its leader: an event that does not fit is
@@ -114,7 +114,7 @@ fn shares_read(event: &PlannedEvent) -> bool {
 }
 
 /// Whether the event is one of the PMUs that never run out of counters.
-pub(crate) fn is_software(encoding: &Encoding) -> bool {
+pub fn is_software(encoding: &Encoding) -> bool {
     // The PMUs of probes have numbers of their own, but are the only ones with a path.
     encoding.path.is_some()
         || matches!(
@@ -151,7 +151,7 @@ impl CounterGroup {
         let mut refused = Vec::new();
         for &place in &plan.places {
             let Some(event) = events.get(place) else { continue };
-            match open_readable(&event.encoding, target, group.counters.first(), user_read) {
+            match open_readable(event, target, group.counters.first(), user_read) {
                 Ok(counter) => {
                     group.counters.push(counter);
                     group.places.push(place);

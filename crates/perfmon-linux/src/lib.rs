@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod accounted;
+mod alarm;
 pub mod attach;
 mod backend;
 pub mod budget;
@@ -19,6 +20,7 @@ pub mod explain;
 mod group;
 mod keep;
 mod mapped;
+mod opening;
 mod permissions;
 mod proc_file;
 mod published;
@@ -27,12 +29,14 @@ mod trial;
 mod user_read;
 
 pub use accounted::{Audit, TaskReadings};
+pub use alarm::Fired;
 pub use backend::{Linux, Loaded};
 pub use by_thread::{NotToldApart, ThreadReadings};
+pub use group::is_software;
 pub use mapped::ReadPath;
 pub use perfmon_sys::{
     Errno, Exit, HeldChild, Rusage, Signal, SignalFd, SignalInfo, SignalMask, SpawnError,
-    SpawnOptions, duplicate, send_signal,
+    SpawnOptions, duplicate, send_signal, take_precedence,
 };
 pub use permissions::{Permissions, has_core_pmu};
 pub use published::{Attached, ContextInfo, Found, Published, ToPublish};

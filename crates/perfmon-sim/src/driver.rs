@@ -187,7 +187,7 @@ impl Driver {
             let is_active = event.set == self.context.active_set();
             let value = self.context.read_pmd(event.set, event.pmd).map_or(0, |pmd| pmd.value);
             let after = is_active.then_some(value.wrapping_neg());
-            self.sim.arm(&mut attached.loaded, place, after);
+            self.sim.set_alarm(&mut attached.loaded, place, after);
         }
     }
 

@@ -17,7 +17,7 @@
 //!   first in line, a group has all its counters or none, and those behind the first group that
 //!   does not fit wait. Readings tell enabled and running time, as the kernel does.
 //! - **A counter interrupts** at each half of its range, as Linux drivers have it, so that no
-//!   wrap goes unseen, and once it has counted what it is [armed](Sim::arm) for. Time stops at
+//!   wrap goes unseen, and once it has counted what it is [armed](Sim::set_alarm) for. Time stops at
 //!   the interrupt, with the counters as they stood in it, until the test has dealt with it.
 //!   [`Driver`] does so as a tool should.
 //! - **Faults are made to order**: [refused events](Sim::refuse_event), [refused
@@ -60,13 +60,12 @@
 
 mod driver;
 mod machine;
-mod prng;
 mod schedule;
 mod script;
 mod sim;
 
 pub use driver::{Driver, DriverError};
 pub use machine::{ContextId, CounterInterrupt};
-pub use prng::SplitMix64;
+pub use perfmon_core::SplitMix64;
 pub use script::{OCCURRENCES_PER_US_MAX, Script, Segment};
 pub use sim::{Loaded, Pmu, Sim};

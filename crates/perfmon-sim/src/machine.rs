@@ -63,7 +63,8 @@ impl Counter {
 #[derive(Debug)]
 pub(crate) struct Hosted {
     pub(crate) target: Target,
-    pub(crate) waits_for_exec: bool,
+    /// Sets that the target's next exec starts.
+    pub(crate) started_by_exec: Vec<SetId>,
     pub(crate) started: BTreeSet<SetId>,
     pub(crate) counters: Vec<Counter>,
 }

@@ -83,8 +83,8 @@ impl Sim {
     /// Lets `target` exec, which starts what [`StartOn::Exec`] asks to be started.
     pub fn exec(&self, target: &Target) {
         for hosted in self.0.borrow_mut().contexts.values_mut() {
-            if hosted.target == *target && std::mem::take(&mut hosted.waits_for_exec) {
-                hosted.started = hosted.counters.iter().map(|counter| counter.set).collect();
+            if hosted.target == *target {
+                hosted.started.extend(std::mem::take(&mut hosted.started_by_exec));
             }
         }
     }
@@ -119,7 +119,7 @@ impl Sim {
 
     /// Lets the counter of the plan's event number `place` interrupt once it has counted `after` more
     /// occurrences; `None` or 0 disarms it.
-    pub fn arm(&self, loaded: &mut Loaded, place: usize, after: Option<u64>) {
+    pub fn set_alarm(&self, loaded: &mut Loaded, place: usize, after: Option<u64>) {
         loaded.with(|hosted| {
             if let Some(counter) = hosted.counters.get_mut(place) {
                 let after = after.filter(|&after| after > 0);
@@ -156,6 +156,10 @@ impl Drop for Loaded {
 impl Backend for Sim {
     type Loaded = Loaded;
 
+    fn now_ns(&self) -> u64 {
+        Sim::now_ns(self)
+    }
+
     /// 320 PMDs of the counters' width.
     fn description(&self) -> Description {
         Description::uniform("simulated", MAX_PMDS, self.0.borrow().pmu.width)
@@ -176,7 +180,10 @@ impl Backend for Sim {
         machine.next_id += 1;
         let hosted = Hosted {
             target: plan.target.clone(),
-            waits_for_exec: plan.start_on == StartOn::Exec,
+            started_by_exec: match plan.start_on {
+                StartOn::Exec => plan.always.iter().copied().chain([plan.active]).collect(),
+                StartOn::Call | StartOn::Load => Vec::new(),
+            },
             started: match plan.start_on {
                 StartOn::Load => plan.events.iter().map(|event| event.set).collect(),
                 StartOn::Call | StartOn::Exec => BTreeSet::new(),
@@ -185,6 +192,11 @@ impl Backend for Sim {
         };
         machine.contexts.insert(id, hosted);
         Ok((Loaded { id, machine: Rc::clone(&self.0) }, outcomes))
+    }
+
+    fn arm(&mut self, loaded: &mut Loaded, place: usize, after: u64) -> Result<(), Refusal> {
+        self.set_alarm(loaded, place, Some(after));
+        Ok(())
     }
 
     fn start(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {
@@ -196,7 +208,7 @@ impl Backend for Sim {
 
     fn stop(&mut self, loaded: &mut Loaded, set: SetId) -> Result<(), Refusal> {
         loaded.with(|hosted| {
-            hosted.waits_for_exec = false;
+            hosted.started_by_exec.clear();
             hosted.started.remove(&set);
         });
         Ok(())

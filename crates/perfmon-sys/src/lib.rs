@@ -11,6 +11,7 @@ mod caller;
 mod descriptor;
 mod libpfm;
 mod perf_event;
+mod priority;
 mod process;
 mod ptrace;
 mod ring;
@@ -28,7 +29,10 @@ pub use descriptor::duplicate;
 pub use libpfm::{
     Libpfm, LibpfmAttribute, LibpfmAttributeKind, LibpfmEntry, LibpfmError, LibpfmEvent, LibpfmPmu,
 };
-pub use perf_event::{OpenFlags, disable, enable, perf_event_open, read_words, set_output};
+pub use perf_event::{
+    OpenFlags, disable, enable, perf_event_open, read_words, set_output, set_period,
+};
+pub use priority::take_precedence;
 pub use process::{Exit, HeldChild, Rusage, SpawnError, SpawnOptions};
 pub use ptrace::{Held, hold_thread};
 pub use ring::Ring;

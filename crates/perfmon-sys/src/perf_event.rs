@@ -14,6 +14,7 @@ const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 const PERF_EVENT_IOC_ENABLE: libc::Ioctl = 0x2400;
 const PERF_EVENT_IOC_DISABLE: libc::Ioctl = 0x2401;
 const PERF_EVENT_IOC_SET_OUTPUT: libc::Ioctl = 0x2405;
+const PERF_EVENT_IOC_PERIOD: libc::Ioctl = 0x4008_2404;
 
 /// Opens the event that `attr` (the bytes of a `perf_event_attr`) describes.
 ///
@@ -75,8 +76,21 @@ pub fn set_output(event: impl AsFd, owner: impl AsFd) -> Result<(), Errno> {
     ioctl(event.as_fd(), PERF_EVENT_IOC_SET_OUTPUT, owner.as_fd().as_raw_fd())
 }
 
+/// Lets `event`, which samples, overflow after `period` more occurrences, and each time after as many. What it has counted of
+/// the period under way is forgotten.
+///
+/// # Errors
+/// The kernel's: `EINVAL` if the event does not sample, or for a period of 0 or 2⁶³ and up.
+#[doc(alias = "PERF_EVENT_IOC_PERIOD")]
+pub fn set_period(event: impl AsFd, period: u64) -> Result<(), Errno> {
+    let event = event.as_fd().as_raw_fd();
+    // SAFETY: the request reads a u64, and `period` lives until it returns.
+    let result = unsafe { libc::ioctl(event, PERF_EVENT_IOC_PERIOD, &raw const period) };
+    crate::check(result).map(drop)
+}
+
 fn ioctl(event: BorrowedFd<'_>, request: libc::Ioctl, argument: i32) -> Result<(), Errno> {
-    // SAFETY: all three requests take an integer argument; no memory is involved.
+    // SAFETY: all these requests take an integer argument; no memory is involved.
     let result = unsafe { libc::ioctl(event.as_raw_fd(), request, argument) };
     crate::check(result).map(drop)
 }

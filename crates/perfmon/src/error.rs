@@ -1,4 +1,4 @@
-use perfmon_core::{ModelError, Refusal};
+use perfmon_core::{ModelError, Refusal, SetId};
 use perfmon_events::ParseError;
 
 /// Why a session could not do what was asked. What concerns a single event is no error: it is that event's
@@ -12,6 +12,14 @@ pub enum Error {
     /// More events than a context has registers.
     #[error("{0} events are too many for one session: the most is 320; split them over several")]
     TooManyEvents(usize),
+    /// An event set can't be had.
+    #[error("event set {}: {why}", .id.0)]
+    Set {
+        /// The set.
+        id: SetId,
+        /// Why not.
+        why: String,
+    },
     /// The step is not legal in the state that the session is in.
     #[error(transparent)]
     Model(#[from] ModelError),

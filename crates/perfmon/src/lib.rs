@@ -35,6 +35,7 @@ mod member;
 mod published;
 mod scope;
 mod session;
+mod sets;
 mod workload;
 
 pub use by_task::{Accounting, By};
@@ -47,8 +48,8 @@ pub use member::Part;
 pub use perfmon_bpf as bpf;
 pub use perfmon_bpf::{Abilities, Ability, Lack};
 pub use perfmon_core::{
-    Backend, Count, Encoding, Estimate, Group, Inherit, Privilege, Reading, Reason, Refusal, SetId,
-    StartOn, Tally, Target,
+    Backend, Caution, Count, Encoding, Estimate, Group, Inherit, Method, Privilege, Reading,
+    Reason, Refusal, SetId, StartOn, Tally, Target,
 };
 pub use perfmon_events::{
     CpuId, Detail, Entry, Event, Explained, Explanation, Names, ParseError, PmuDescription, Source,
@@ -57,9 +58,10 @@ pub use perfmon_events::{
 pub use perfmon_linux::times::CpuTimes;
 pub use perfmon_linux::{
     Audit, ContextInfo, Exit, Linux, Opened, Permissions, ReadPath, Signal, SignalFd, SignalInfo,
-    SignalMask, Trial, cgroup, cpus, duplicate, has_core_pmu, send_signal,
+    SignalMask, Trial, cgroup, cpus, duplicate, has_core_pmu, is_software, send_signal,
 };
 pub use published::{Attached, Found, Published};
 pub use scope::Scope;
 pub use session::{Session, Snapshot};
+pub use sets::{DWELL_MAX, DWELL_MIN, Leave, PlannedSet, SetStats, SetsFile, SetsFileError};
 pub use workload::{Ended, SpawnError, Workload};

@@ -196,7 +196,7 @@ impl<L> Member<L> {
 }
 
 /// What happened between two readings.
-fn since(now: &Reading, before: &Reading) -> Reading {
+pub(crate) fn since(now: &Reading, before: &Reading) -> Reading {
     Reading {
         value: now.value.wrapping_sub(before.value),
         enabled_ns: now.enabled_ns.saturating_sub(before.enabled_ns),

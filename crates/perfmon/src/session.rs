@@ -13,6 +13,7 @@ use perfmon_linux::{Errno, Linux, budget, cpus};
 use crate::by_task::Accounting;
 use crate::member::{Member, Part, Switch};
 use crate::scope::{Scope, check_online};
+use crate::sets::{Rotating, Seen, Sets, clock_of};
 use crate::{Counts, Error};
 
 /// Counts named events in a [`Scope`].
@@ -29,11 +30,31 @@ pub struct Session<B: Backend = Linux> {
     pub(crate) notes: Vec<String>,
     pub(crate) comms: HashMap<u32, String>,
     pub(crate) accounting: Accounting,
+    /// If there are sets, they have the members.
+    pub(crate) sets: Option<Sets<B::Loaded>>,
 }
 
 /// The readings of all members at one moment, to tell what was counted since.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Snapshot(Vec<Vec<Reading>>);
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    readings: Vec<Vec<Reading>>,
+    /// With sets: what was known of each member.
+    seen: Vec<Seen>,
+}
+
+impl PartialEq for Snapshot {
+    /// The same counts, and so the same estimates.
+    fn eq(&self, other: &Self) -> bool {
+        self.readings == other.readings
+    }
+}
+
+impl Snapshot {
+    /// What it has of a member whose sets take turns.
+    pub(crate) fn of(&self, member: usize) -> Option<(&Seen, &[Reading])> {
+        Some((self.seen.get(member)?, self.readings.get(member)?))
+    }
+}
 
 impl Session {
     /// A session for the events of `list`, looked up on this machine (see [`Names::parse`]).
@@ -53,7 +74,11 @@ impl Session {
     /// descriptors: then nothing is left open.
     pub fn load(&mut self, scope: &Scope) -> Result<(), Error> {
         self.unload();
-        let result = self.load_scope(scope);
+        let mut result = self.load_scope(scope);
+        if let (Ok(()), Some(sets)) = (&result, &mut self.sets) {
+            self.notes.extend(sets.notes());
+            result = sets.spawn_thread().map_err(unnamed);
+        }
         if result.is_err() {
             self.unload();
         }
@@ -66,7 +91,13 @@ impl Session {
     }
 
     fn load_scope(&mut self, scope: &Scope) -> Result<(), Error> {
-        if self.accounting == Accounting::Switch {
+        let follows = match scope {
+            Scope::Command { inherit, .. } | Scope::Processes { inherit, .. } => inherit.follows(),
+            _ => false,
+        };
+        // No call switches events that are inherited.
+        if self.accounting == Accounting::Switch || follows && self.sets.is_some() {
+            self.check_sets(true).map_err(unnamed)?;
             return self.load_followed(scope);
         }
         match scope {
@@ -145,7 +176,7 @@ impl Session {
         let attached = attached.map_err(unnamed)?;
         for (tid, member) in attached.threads {
             self.note_comm(tid);
-            self.members.push(member);
+            self.keep(member);
         }
         for tid in attached.unheld {
             self.notes.push(format!(
@@ -169,6 +200,7 @@ impl Session {
         let encodings = self.events.iter().filter_map(|event| event.encoding.as_ref().ok());
         // A pinned event has a witness beside it.
         let events: usize = encodings.map(|encoding| 1 + usize::from(encoding.pinned)).sum();
+        let more = more + self.sets.as_ref().map_or(0, Sets::more_descriptors);
         let needed = contexts.saturating_mul(events + more);
         let needed = u64::try_from(needed).unwrap_or(u64::MAX);
         budget::reserve(needed).map_err(unnamed)
@@ -194,6 +226,7 @@ impl<B: Backend> Session<B> {
             notes: Vec::new(),
             comms: HashMap::new(),
             accounting: Accounting::Kernel,
+            sets: None,
         })
     }
 
@@ -219,17 +252,23 @@ impl<B: Backend> Session<B> {
         start_on: StartOn,
     ) -> Result<(), Error> {
         let member = self.open_target(part, target, inherit, start_on)?;
-        self.members.push(member);
+        self.keep(member);
         Ok(())
     }
 
-    fn open_target(
+    /// Keeps a member, which with sets is there already.
+    pub(crate) fn keep(&mut self, member: Option<Member<B::Loaded>>) {
+        self.members.extend(member);
+    }
+
+    /// Opens the events of a context. With sets it is kept among those that take turns, and nothing is given back.
+    pub(crate) fn open_target(
         &mut self,
         part: Part,
         target: Target,
         inherit: Inherit,
         start_on: StartOn,
-    ) -> Result<Member<B::Loaded>, Error> {
+    ) -> Result<Option<Member<B::Loaded>>, Error> {
         // No call reaches a thread that is just being created.
         // Whoever is followed in the kernel needs no call.
         let followed = matches!(target, Target::Followed(_));
@@ -240,39 +279,49 @@ impl<B: Backend> Session<B> {
             Target::CurrentThread | Target::Thread(_) | Target::Followed(_) => None,
         };
         let flags = ContextFlags { system_wide: cpu.is_some(), ..ContextFlags::default() };
-        let mut context = Context::new(Arc::clone(&self.description), flags)?;
-        let mut places = vec![None; self.events.len()];
-        let mut planned = 0;
-        for ((event, place), index) in self.events.iter().zip(&mut places).zip(0..) {
-            let Ok(encoding) = &event.encoding else { continue };
+        let context = Context::new(Arc::clone(&self.description), flags)?;
+        let here = |event: &Event| {
             let elsewhere = |cpus: &Vec<u32>| cpu.is_some_and(|cpu| !cpus.contains(&cpu));
-            if event.cpus.as_ref().is_some_and(elsewhere) {
-                continue;
+            !event.cpus.as_ref().is_some_and(elsewhere)
+        };
+        let clock = clock_of(&target);
+        let (mut context, clock_pmd, first) = match &self.sets {
+            Some(sets) => {
+                let (context, clock) = sets.context(context, &self.events, &here)?;
+                (context, Some(clock), sets.first_set())
             }
-            context.write_pmc(SetId(0), PmcIndex(index), Arc::clone(encoding), event.group)?;
-            context.write_pmd(SetId(0), PmdIndex(index), 0)?;
-            *place = Some(planned);
-            planned += 1;
-        }
-        let plan = context.load(target, inherit, start_on)?;
+            None => (one_set(context, &self.events, &here)?, None, SetId(0)),
+        };
+        let plan = context.load_set(target, inherit, start_on, first)?;
         let (loaded, outcomes) =
             self.backend.load(&plan).map_err(|refusal| Error::refused("", refusal))?;
         context.accept(&outcomes);
-        let readings = vec![Reading::default(); planned];
+        let place = |index| plan.events.iter().position(|event| event.pmd == PmdIndex(index));
+        let readings = vec![Reading::default(); plan.events.len()];
         let ever_started = start_on == StartOn::Exec;
-        Ok(Member {
+        let member = Member {
             part,
             context,
             loaded,
             outcomes,
-            places,
+            places: (0..).take(self.events.len()).map(place).collect(),
             next_readings: readings.clone(),
             readings,
             read_failed: None,
             switch: Switch::new(start_on),
             ever_started,
             rows: Vec::new(),
-        })
+        };
+        let (Some(sets), Some(clock_pmd)) = (&self.sets, clock_pmd) else {
+            return Ok(Some(member));
+        };
+        let mut rotating = Rotating::new(member, &plan.events, clock_pmd, clock);
+        if start_on == StartOn::Exec {
+            let timed = rotating.starts_by_exec(&mut self.backend);
+            timed.map_err(|refusal| Error::refused("", refusal))?;
+        }
+        sets.with(|rotation| rotation.members.push(rotating));
+        Ok(None)
     }
 
     /// Starts counting, member by member.
@@ -280,7 +329,13 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// [`Error::Refused`]; [`Error::Model`].
     pub fn start(&mut self) -> Result<(), Error> {
-        self.members.iter_mut().try_for_each(|member| member.start(&mut self.backend))
+        let Self { sets, backend, members, .. } = self;
+        if let Some(sets) = sets {
+            let started = sets.with(|rotation| rotation.start(backend));
+            sets.wake();
+            return started.map_err(|refusal| Error::refused("can't start counting", refusal));
+        }
+        members.iter_mut().try_for_each(|member| member.start(backend))
     }
 
     /// Stops counting; [`start`](Self::start) goes on where it stopped.
@@ -288,7 +343,12 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn stop(&mut self) -> Result<(), Error> {
-        self.members.iter_mut().try_for_each(|member| member.stop(&mut self.backend))
+        let Self { sets, backend, members, .. } = self;
+        if let Some(sets) = sets {
+            let stopped = sets.with(|rotation| rotation.stop(backend));
+            return stopped.map_err(|refusal| Error::refused("can't stop counting", refusal));
+        }
+        members.iter_mut().try_for_each(|member| member.stop(backend))
     }
 
     /// Reads all counters, started or stopped; [`tally`](Self::tally) and the like then say what they said.
@@ -297,14 +357,20 @@ impl<B: Backend> Session<B> {
     ///
     /// A read that fails is no error of the whole: it is the reason of that part's counts.
     pub fn read(&mut self) {
-        for member in &mut self.members {
-            member.read(&mut self.backend);
+        let Self { sets, backend, members, .. } = self;
+        if let Some(sets) = sets {
+            return sets.with(|rotation| rotation.read(backend));
         }
+        members.iter_mut().for_each(|member| member.read(backend));
     }
 
     /// Says that what was read last is not to be used, for the reason `refusal`: the counts then say so.
     pub fn disown(&mut self, refusal: &Refusal) {
-        self.members.iter_mut().for_each(|member| member.read_failed = Some(refusal.clone()));
+        let disown = |member: &mut Member<B::Loaded>| member.read_failed = Some(refusal.clone());
+        self.members.iter_mut().for_each(disown);
+        if let Some(sets) = &self.sets {
+            sets.with(|rotation| rotation.members.iter_mut().for_each(|it| disown(&mut it.member)));
+        }
     }
 
     /// What the counter of event number `event` said at the last [`read`](Self::read), not judged: compare its times
@@ -331,11 +397,13 @@ impl<B: Backend> Session<B> {
     /// since `snapshot`, if one is given.
     pub fn parts(&self, event: usize, snapshot: Option<&Snapshot>) -> Vec<(Part, Tally)> {
         if let Some(tally) = self.refused_name(event) {
-            return self
-                .members
-                .iter()
-                .map(|member| (member.part.clone(), tally.clone()))
-                .collect();
+            let row = |member: &Member<B::Loaded>| (member.part.clone(), tally.clone());
+            let Some(sets) = &self.sets else { return self.members.iter().map(row).collect() };
+            return sets
+                .with(|rotation| rotation.members.iter().map(|it| row(&it.member)).collect());
+        }
+        if let Some(sets) = &self.sets {
+            return sets.tallies(event, snapshot, &self.events);
         }
         let members = self.members.iter().enumerate();
         members
@@ -350,16 +418,29 @@ impl<B: Backend> Session<B> {
 
     /// The readings now in hand (those of the last [`read`](Self::read)).
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot(self.members.iter().map(|member| member.readings.clone()).collect())
+        let Some(sets) = &self.sets else {
+            let readings = self.members.iter().map(|member| member.readings.clone()).collect();
+            return Snapshot { readings, seen: Vec::new() };
+        };
+        sets.with(|rotation| Snapshot {
+            readings: rotation.members.iter().map(|it| it.member.readings.clone()).collect(),
+            seen: rotation.members.iter().map(|it| it.seen().clone()).collect(),
+        })
     }
 
     /// Runs `body` and says what it counted, from two reads around it; the session must be started.
     pub fn region<R>(&mut self, body: impl FnOnce() -> R) -> (R, Counts) {
         self.read();
+        if self.sets.is_some() {
+            let before = self.snapshot();
+            let value = body();
+            self.read();
+            return (value, self.rows(|event| self.tally_since(event, &before)));
+        }
         // Into vectors that keep their room: the two reads enclose the body and nothing else.
         let mut before = std::mem::take(&mut self.before);
-        before.0.resize_with(self.members.len(), Vec::new);
-        for (before, member) in before.0.iter_mut().zip(&self.members) {
+        before.readings.resize_with(self.members.len(), Vec::new);
+        for (before, member) in before.readings.iter_mut().zip(&self.members) {
             before.clone_from(&member.readings);
         }
         let value = body();
@@ -371,7 +452,13 @@ impl<B: Backend> Session<B> {
 
     /// Closes all events. What was counted is gone with them.
     pub fn unload(&mut self) {
-        for mut member in self.members.drain(..) {
+        let mut members = std::mem::take(&mut self.members);
+        if let Some(sets) = &mut self.sets {
+            sets.end_thread();
+            let rotating = sets.with(|rotation| std::mem::take(&mut rotation.members));
+            members.extend(rotating.into_iter().map(|rotating| rotating.member));
+        }
+        for mut member in members {
             member.context.unload();
             self.backend.unload(member.loaded);
         }
@@ -389,6 +476,18 @@ impl<B: Backend> Session<B> {
         Some(Tally::without_value(Count::Unsupported(Reason::Refused(refusal.clone()))))
     }
 
+    /// What event number `event` counted in each member.
+    fn tallies(&self, event: usize, snapshot: Option<&Snapshot>) -> Vec<(Part, Tally)> {
+        if let Some(sets) = &self.sets {
+            return sets.tallies(event, snapshot, &self.events);
+        }
+        let members = self.members.iter().enumerate();
+        let tally = |(place, member): (usize, &Member<B::Loaded>)| {
+            Some((member.part.clone(), member.tally(event, readings_of(snapshot, place))?))
+        };
+        members.filter_map(tally).collect()
+    }
+
     fn sum(&self, event: usize, snapshot: Option<&Snapshot>) -> Tally {
         if let Some(tally) = self.refused_name(event) {
             return tally;
@@ -399,9 +498,7 @@ impl<B: Backend> Session<B> {
         {
             return tally;
         }
-        let mut tallies = self.members.iter().enumerate().filter_map(|(place, member)| {
-            Some((&member.part, member.tally(event, readings_of(snapshot, place))?))
-        });
+        let mut tallies = self.tallies(event, snapshot).into_iter();
         let Some((first_part, first)) = tallies.next() else {
             let nowhere = Refusal::new("the PMU counts on CPUs that are not in the scope")
                 .hint("count on all CPUs: -a");
@@ -410,17 +507,31 @@ impl<B: Backend> Session<B> {
         // A reason that holds everywhere is not that of a part.
         let mut only = true;
         let mut sum = Tally::zero();
-        sum.add(&first, first_part);
+        sum.add(&first, &first_part);
         for (part, tally) in tallies {
             only &= tally.count.value().is_none() && first.count.value().is_none();
-            sum.add(&tally, part);
+            sum.add(&tally, &part);
         }
         if only && first.count.value().is_none() { first } else { sum }
     }
 }
 
+/// A context of one set, with those `events` that count `here`.
+fn one_set(
+    mut context: Context,
+    events: &[Event],
+    here: &dyn Fn(&Event) -> bool,
+) -> Result<Context, Error> {
+    for (event, index) in events.iter().zip(0..) {
+        let (Ok(encoding), true) = (&event.encoding, here(event)) else { continue };
+        context.write_pmc(SetId(0), PmcIndex(index), Arc::clone(encoding), event.group)?;
+        context.write_pmd(SetId(0), PmdIndex(index), 0)?;
+    }
+    Ok(context)
+}
+
 fn readings_of(snapshot: Option<&Snapshot>, member: usize) -> Option<&[Reading]> {
-    Some(snapshot?.0.get(member)?.as_slice())
+    Some(snapshot?.readings.get(member)?.as_slice())
 }
 
 impl<B: Backend> Drop for Session<B> {

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod events;
+mod sets;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Parser, Subcommand};
 
 pub(crate) use events::{Common, Doctor, Explain, Fit, List, Pmu, Sources, Try};
+pub(crate) use sets::{Estimator, SetArgs};
 
 /// Performance monitoring for Linux: counts that say how far to trust them.
 #[derive(Debug, Parser)]
@@ -39,7 +41,8 @@ pub(crate) enum Command {
 /// Times are given in milliseconds, or with a unit: 100us, 5ms, 10s.
 ///
 /// Exit status: the COMMAND's own (128 and the number of a signal that ended it). 125: pfmon could not measure;
-/// 126, 127: the COMMAND could not be executed, was not found; 124: with --strict, an event has no count.
+/// 126, 127: the COMMAND could not be executed, was not found; 124: with --strict, an event has no count; 123: with
+/// --max-error, an estimate is less sure.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("scope").args(["pid", "tid", "all_cpus", "cpu", "cgroup"]).multiple(true))]
 pub(crate) struct Stat {
@@ -137,6 +140,9 @@ pub(crate) struct Stat {
     /// Exits with status 124 if an event has no count
     #[arg(long)]
     pub(crate) strict: bool,
+
+    #[command(flatten)]
+    pub(crate) sets: SetArgs,
 
     /// The command to run, with its arguments
     #[arg(id = "workload", value_name = "COMMAND", trailing_var_arg = true)]

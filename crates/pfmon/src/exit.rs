@@ -12,6 +12,8 @@ pub(crate) const NO: u8 = 1;
 pub(crate) const FAILED: u8 = 125;
 /// With `--strict`: an event has no count.
 pub(crate) const NOT_ALL_COUNTED: u8 = 124;
+/// With `--max-error`: an estimate is not as sure.
+pub(crate) const NOT_SURE: u8 = 123;
 const CANT_EXECUTE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 

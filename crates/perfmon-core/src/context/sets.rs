@@ -46,7 +46,7 @@ impl Context {
     #[doc(alias = "pfm_create_evtsets")]
     pub fn create_set(&mut self, id: SetId, policy: SwitchPolicy) -> Result<(), ModelError> {
         self.require_unloaded("create_set")?;
-        if policy == (SwitchPolicy::Timeout { timeout_ns: 0 }) {
+        if matches!(policy, SwitchPolicy::Timeout { timeout_ns: 0, .. }) {
             return Err(ModelError::ZeroTimeout(id));
         }
         let set = EventSet::new(id, policy);
@@ -117,11 +117,30 @@ impl Context {
         }
     }
 
+    /// As [`timeout`](Self::timeout) once the active set's time is up, as the backend's clock says, and not as far as
+    /// [`elapse`](Self::elapse) was told.
+    pub fn expire(&mut self, random: RandomSource<'_>) -> Orders {
+        if let Ok(set) = self.set_mut(self.active) {
+            set.timeout_left_ns = 0;
+        }
+        self.timeout(random)
+    }
+
     /// Makes the next set active, in turn; with one set only, that set anew.
+    /// The sets that take turns, in their order.
+    pub(super) fn turn_takers(&self) -> impl Iterator<Item = SetId> {
+        self.sets.iter().filter(|set| set.policy != SwitchPolicy::Always).map(|set| set.id)
+    }
+
+    /// The sets whose events count beside whichever set is active.
+    pub fn always_sets(&self) -> impl Iterator<Item = SetId> {
+        self.sets.iter().filter(|set| set.policy == SwitchPolicy::Always).map(|set| set.id)
+    }
+
     pub(super) fn switch(&mut self, reset: Reset, random: RandomSource<'_>) -> Orders {
         let old = self.active;
-        let next = self.sets.iter().map(|set| set.id).find(|&id| id > old);
-        let Some(new) = next.or(self.sets.first().map(|set| set.id)) else {
+        let taking_turns = || self.turn_takers();
+        let Some(new) = taking_turns().find(|&id| id > old).or(taking_turns().next()) else {
             return Orders::default();
         };
         if self.activate(new, reset, random).is_err() || new == old {
@@ -137,7 +156,7 @@ impl Context {
         random: RandomSource<'_>,
     ) -> Result<(), ModelError> {
         let set = self.set_mut(id)?;
-        set.begin_residence();
+        set.begin_residence(random);
         set.runs += 1;
         set.reload_pending(reset, random);
         self.active = id;
@@ -146,16 +165,16 @@ impl Context {
 }
 
 impl EventSet {
-    pub(super) fn begin_residence(&mut self) {
-        self.reload_timeout();
+    pub(super) fn begin_residence(&mut self, random: RandomSource<'_>) {
+        self.reload_timeout(random);
         self.forget_overflows();
         for pmd in &mut self.pmds {
             pmd.switch_count_left = pmd.switch_count;
         }
     }
 
-    pub(super) fn reload_timeout(&mut self) {
-        self.timeout_left_ns = self.policy.timeout_ns();
+    pub(super) fn reload_timeout(&mut self, random: RandomSource<'_>) {
+        self.timeout_left_ns = self.policy.draw_timeout_ns(random);
     }
 
     pub(super) fn forget_overflows(&mut self) {

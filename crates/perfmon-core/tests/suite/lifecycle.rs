@@ -152,7 +152,7 @@ fn undone_load_counts_no_run() {
     assert_eq!((context.state(), context.set_info(SET0).unwrap().runs), (State::Unloaded, 0));
 }
 
-/// Check that an exec starts a context, but not one of several sets.
+/// Check that an exec starts a context, in the set that is active, and that a load starts none of several sets.
 #[test]
 fn exec_starts() {
     let mut context = context();
@@ -162,7 +162,14 @@ fn exec_starts() {
     assert!(context.is_started());
     context.unload();
     context.create_set(SET1, SwitchPolicy::Stay).unwrap();
-    assert!(matches!(load(&mut context), Err(ModelError::Conflict(_))));
+    context.create_set(SetId(7), SwitchPolicy::Always).unwrap();
+    let plan = context.load_set(THREAD, Inherit::Tree, StartOn::Exec, SET1).unwrap();
+    assert_eq!((plan.active, plan.always), (SET1, vec![SetId(7)]));
+    context.unload();
+    let loaded = context.load(THREAD, Inherit::Tree, StartOn::Load);
+    assert!(matches!(loaded, Err(ModelError::Conflict(_))));
+    let takes_none = context.load_set(THREAD, Inherit::None, StartOn::Call, SetId(7));
+    assert!(matches!(takes_none, Err(ModelError::Conflict(_))));
 }
 
 /// Check that the end of another thread unloads with an end message, that of one's own without.

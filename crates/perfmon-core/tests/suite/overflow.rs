@@ -274,7 +274,7 @@ fn switch_by_overflow() {
     let pmd = PmdAttributes { notify: false, switch_count: 1, ..notifying() };
     let mut context = started(SwitchPolicy::Overflow, pmd);
     context.unload();
-    context.create_set(SET1, SwitchPolicy::Timeout { timeout_ns: 5 }).unwrap();
+    context.create_set(SET1, SwitchPolicy::Timeout { timeout_ns: 5, randomised: false }).unwrap();
     load(&mut context);
     context.start().unwrap();
     fold(&mut context, [10, 0]);

@@ -1,6 +1,6 @@
 use super::*;
 
-const BY_TIME: SwitchPolicy = SwitchPolicy::Timeout { timeout_ns: 100 };
+const BY_TIME: SwitchPolicy = SwitchPolicy::Timeout { timeout_ns: 100, randomised: false };
 
 /// Check that sets are kept in order of their numbers, and that creation and deletion need an unloaded
 /// context.
@@ -14,10 +14,13 @@ fn create_and_delete() {
     let ids: Vec<u16> = context.sets().iter().map(|set| set.id.0).collect();
     assert_eq!(ids, [0, 5, 9]);
     assert_eq!(context.delete_set(SetId(3)), Err(ModelError::NoSuchSet(SetId(3))));
-    let zero = SwitchPolicy::Timeout { timeout_ns: 0 };
+    let zero = SwitchPolicy::Timeout { timeout_ns: 0, randomised: false };
     assert_eq!(context.create_set(SET1, zero), Err(ModelError::ZeroTimeout(SET1)));
     assert_eq!(ModelError::ZeroTimeout(SET1).errno_name(), "EINVAL");
-    assert_eq!(context.create_set(SET1, SwitchPolicy::Timeout { timeout_ns: 1 }), Ok(()));
+    assert_eq!(
+        context.create_set(SET1, SwitchPolicy::Timeout { timeout_ns: 1, randomised: false }),
+        Ok(())
+    );
 
     load(&mut context);
     let busy = |step| Err(ModelError::Busy { step, state: State::Loaded });

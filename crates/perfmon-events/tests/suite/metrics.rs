@@ -255,6 +255,8 @@ fn operands_of_counts() {
     let estimate = Estimate {
         value: 3,
         counted: 2,
+        method: perfmon_core::Method::Time,
+        residences: None,
         stderr: None,
         interval95: None,
         reason: Reason::SharedPmu,

@@ -6,10 +6,11 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use perfmon_bpf::Errno;
-use perfmon_core::{Followed, Inherit, LoadPlan, Outcome, Reading, Refusal, StartOn};
+use perfmon_core::{Followed, Inherit, LoadPlan, Outcome, Reading, Refusal, SetId, StartOn};
 use perfmon_data::pmu_type;
 
 use crate::counter::{Counter, Place};
@@ -18,7 +19,7 @@ use crate::group::CounterGroup;
 use kernel_side::{KernelSide, Purpose};
 
 pub(crate) use kernel_side::{is_initial_namespace, refusal, task_offset};
-pub(crate) use refused::refuse;
+pub(crate) use refused::{refuse, refuse_at_switches};
 pub use rows::TaskReadings;
 
 /// How many events can be accounted.
@@ -34,7 +35,11 @@ pub(crate) struct Accounted {
     /// For each event of the kernel side its place in the plan.
     places: Vec<usize>,
     /// The command's own events, which count from its exec until it leaves the CPU for the first time.
-    _starters: Vec<CounterGroup>,
+    starters: Vec<CounterGroup>,
+    /// The sets that take turns, unless there is one only: that one counts all the time.
+    turns: Vec<SetId>,
+    /// The sets that count now.
+    counting: BTreeSet<SetId>,
     /// What is known of ended tasks, if rows are wanted.
     rows: Option<rows::Rows>,
     is_system: bool,
@@ -84,6 +89,8 @@ impl Accounted {
         open: impl Fn(&Place, &mut [Outcome]) -> Result<Vec<CounterGroup>, Refusal>,
     ) -> Result<(Self, Vec<CounterGroup>), Refusal> {
         refuse(&plan.events, outcomes);
+        let turns = turns(plan);
+        refuse_at_switches(&plan.events, &turns, outcomes);
         let place =
             |tid, cpu, start_on| Place { tid, cpu, cgroup: None, inherit: Inherit::None, start_on };
         let online = cpus::online()?;
@@ -93,8 +100,9 @@ impl Accounted {
             // Only now: what joins a leader that counts already is not scheduled with it.
             groups
                 .iter()
+                .filter(|group| !turns.contains(&group.set))
                 .try_for_each(CounterGroup::enable)
-                .map_err(|errno| crate::explain::use_of_open_event("ioctl", errno))?;
+                .map_err(use_refusal)?;
             of_cpus.push((cpu, groups));
         }
         let starters = match *followed {
@@ -139,11 +147,20 @@ impl Accounted {
         }
         let rows = (plan.inherit != Inherit::Tree).then(rows::Rows::default);
         let is_system = *followed == Followed::System;
-        let mut accounted = Self { kernel, places, _starters: starters, rows, is_system };
+        let mut accounted =
+            Self { kernel, places, starters, turns, counting: BTreeSet::new(), rows, is_system };
         accounted.kernel.attach(plan.inherit.follows() || *followed == Followed::System)?;
         accounted.kernel.note_hidden()?;
         accounted.seed(followed, plan.start_on)?;
-        let groups = of_cpus.into_iter().flat_map(|(_, groups)| groups).collect();
+        let groups: Vec<CounterGroup> =
+            of_cpus.into_iter().flat_map(|(_, groups)| groups).collect();
+        if plan.start_on == StartOn::Exec {
+            // Of the command's own events the exec starts these.
+            let in_turn = groups.iter().filter(|group| accounted.turns.contains(&group.set));
+            let mut active = in_turn.filter(|group| group.set == plan.active);
+            active.try_for_each(CounterGroup::enable).map_err(use_refusal)?;
+            accounted.counting = plan.always.iter().copied().chain([plan.active]).collect();
+        }
         Ok((accounted, groups))
     }
 
@@ -159,17 +176,45 @@ impl Accounted {
             }
             Followed::System => self.kernel.seed_all()?,
         }
-        if waits { self.start() } else { Ok(()) }
+        if waits { self.begin() } else { Ok(()) }
     }
 
-    pub(crate) fn start(&mut self) -> Result<(), Refusal> {
+    fn begin(&self) -> Result<(), Refusal> {
         self.kernel.set_active(true);
         self.kernel.flush(Purpose::Start)
     }
 
-    pub(crate) fn stop(&mut self) -> Result<(), Refusal> {
-        self.kernel.set_active(false);
-        self.kernel.flush(Purpose::Stop)
+    /// Lets `set` count, whose events are among `groups`; with the first set the accounting begins.
+    pub(crate) fn start(&mut self, groups: &[CounterGroup], set: SetId) -> Result<(), Refusal> {
+        if self.counting.is_empty() {
+            self.begin()?;
+        }
+        self.counting.insert(set);
+        self.each_in_turn(groups, set, CounterGroup::enable)
+    }
+
+    /// Stops `set`; with the last set the accounting ends.
+    pub(crate) fn stop(&mut self, groups: &[CounterGroup], set: SetId) -> Result<(), Refusal> {
+        self.each_in_turn(groups, set, CounterGroup::disable)?;
+        if self.counting.remove(&set) && self.counting.is_empty() {
+            self.kernel.set_active(false);
+            self.kernel.flush(Purpose::Stop)?;
+        }
+        Ok(())
+    }
+
+    /// Switches the events of a set that takes turns; those of the others count all the time.
+    fn each_in_turn(
+        &self,
+        groups: &[CounterGroup],
+        set: SetId,
+        step: fn(&CounterGroup) -> Result<(), Errno>,
+    ) -> Result<(), Refusal> {
+        if !self.turns.contains(&set) {
+            return Ok(());
+        }
+        let mut of_set = self.starters.iter().chain(groups).filter(|group| group.set == set);
+        of_set.try_for_each(step).map_err(use_refusal)
     }
 
     /// Reads the totals of all tasks that are and were followed.
@@ -240,6 +285,20 @@ fn refuse_without_task(plan: &LoadPlan, outcomes: &mut [Outcome]) {
             *outcome = Err(Refusal::new(why).hint("count it on all CPUs (-a), without accounting"));
         }
     }
+}
+
+/// The sets that take turns; none if there is one only, which counts all the time.
+fn turns(plan: &LoadPlan) -> Vec<SetId> {
+    let mut sets: Vec<SetId> = plan.events.iter().map(|event| event.set).collect();
+    sets.push(plan.active);
+    sets.retain(|set| !plan.always.contains(set));
+    sets.sort_unstable();
+    sets.dedup();
+    if sets.len() > 1 { sets } else { Vec::new() }
+}
+
+fn use_refusal(errno: Errno) -> Refusal {
+    crate::explain::use_of_open_event("ioctl", errno)
 }
 
 fn signed(number: u32) -> Result<i32, Refusal> {

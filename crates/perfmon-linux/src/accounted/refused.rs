@@ -1,4 +1,4 @@
-use perfmon_core::{Outcome, PlannedEvent, Refusal};
+use perfmon_core::{Outcome, PlannedEvent, Refusal, SetId};
 use perfmon_data::pmu_type;
 
 use crate::proc_file;
@@ -43,6 +43,28 @@ pub(crate) fn refuse(events: &[PlannedEvent], outcomes: &mut [Outcome]) {
         };
         let hint = "count it without accounting, or on CPUs";
         *outcome = Err(Refusal::new(why).hint(hint));
+    }
+}
+
+/// Refuses events in sets that take `turns` which the kernel counts in a context switch, around the programs that account:
+/// these would have to know which set is on.
+pub(crate) fn refuse_at_switches(
+    events: &[PlannedEvent],
+    turns: &[SetId],
+    outcomes: &mut [Outcome],
+) {
+    for (event, outcome) in events.iter().zip(outcomes) {
+        let config = event.encoding.config;
+        let is_at_switch = match event.encoding.pmu_type {
+            pmu_type::SOFTWARE => config == super::CONTEXT_SWITCHES,
+            pmu_type::TRACEPOINT => Some(config) == tracepoint_id("sched_switch"),
+            _ => false,
+        };
+        if is_at_switch && turns.contains(&event.set) {
+            let why =
+                "the kernel counts it in the middle of a context switch, where no set can be told";
+            *outcome = Err(Refusal::new(why).hint("count it all the time: name it with -e"));
+        }
     }
 }
 

@@ -24,11 +24,15 @@ fn loaded(backend: &mut Linux, configs: &[u64]) -> Loaded {
             ..Encoding::default()
         }),
         group: Group::Free,
+        period: 0,
     };
     let plan = LoadPlan {
         target: Target::CurrentThread,
         inherit: Inherit::None,
         start_on: StartOn::Call,
+        active: SetId(0),
+        always: Vec::new(),
+        timed: false,
         events: configs.iter().map(event).collect(),
     };
     backend.load(&plan).unwrap().0

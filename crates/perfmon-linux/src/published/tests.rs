@@ -34,11 +34,15 @@ fn plan(sets: &[u16]) -> LoadPlan {
         pmd: PmdIndex(number),
         encoding: Arc::new(faults()),
         group: Group::Free,
+        period: 0,
     };
     LoadPlan {
         target: Target::CurrentThread,
         inherit: Inherit::None,
         start_on: StartOn::Call,
+        active: SetId(0),
+        always: Vec::new(),
+        timed: false,
         events: (0..).zip(sets).map(event).collect(),
     }
 }

@@ -36,11 +36,15 @@ fn plan(target: Target, events: Vec<(u16, Encoding)>) -> LoadPlan {
         pmd: PmdIndex(u16::try_from(number).unwrap()),
         encoding: Arc::new(encoding),
         group: Group::Free,
+        period: 0,
     };
     LoadPlan {
         target,
         inherit: Inherit::None,
         start_on: StartOn::Call,
+        active: SetId(0),
+        always: Vec::new(),
+        timed: false,
         events: events.into_iter().enumerate().map(planned).collect(),
     }
 }

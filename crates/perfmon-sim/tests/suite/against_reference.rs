@@ -46,7 +46,8 @@ fn values() -> impl Strategy<Value = u64> {
 }
 
 fn policy() -> impl Strategy<Value = SwitchPolicy> {
-    let by_time = (0..60u64).prop_map(|timeout_ns| SwitchPolicy::Timeout { timeout_ns });
+    let by_time =
+        (0..60u64).prop_map(|timeout_ns| SwitchPolicy::Timeout { timeout_ns, randomised: false });
     prop_oneof![1 => Just(SwitchPolicy::Stay), 2 => by_time, 3 => Just(SwitchPolicy::Overflow)]
 }
 

@@ -76,7 +76,7 @@ fn sets_share_the_time() {
     driver.unload().unwrap();
     for (set, timeout_ns) in [(0, 100), (1, 300)] {
         let set = SetId(set);
-        let policy = SwitchPolicy::Timeout { timeout_ns };
+        let policy = SwitchPolicy::Timeout { timeout_ns, randomised: false };
         driver.context_mut().create_set(set, policy).unwrap();
         let event = Arc::new(encoding(0));
         driver.context_mut().write_pmc(set, PmcIndex(0), event, Group::Free).unwrap();

@@ -25,7 +25,17 @@ fn dishonesty(reading: &Reading, count: &Count, truth: u64) -> Option<&'static s
 fn lies_are_found() {
     let estimated = |value, counted| {
         let reason = Reason::SharedPmu;
-        Count::Estimated(Estimate { value, counted, stderr: None, interval95: None, reason })
+        let method = perfmon_core::Method::Time;
+        let (stderr, interval95, residences) = (None, None, None);
+        Count::Estimated(Estimate {
+            value,
+            counted,
+            method,
+            residences,
+            stderr,
+            interval95,
+            reason,
+        })
     };
     let [full, part, none] = [100, 40, 0].map(|running_ns| counted(40, 100, running_ns));
     let never = || Count::NotCounted(Reason::NeverScheduled);

@@ -182,9 +182,9 @@ fn armed_counters_interrupt() {
     let mut sim = machine(4);
     let mut loaded = start(&mut sim, &[(0, FREE), (1, FREE), (2, FREE), (3, FREE)]);
     for (place, after) in [(0, Some(5)), (1, Some(5)), (2, Some(3)), (3, Some(0))] {
-        sim.arm(&mut loaded, place, after);
+        sim.set_alarm(&mut loaded, place, after);
     }
-    sim.arm(&mut loaded, 2, None);
+    sim.set_alarm(&mut loaded, 2, None);
     let interrupt = sim.run_until(1000).unwrap();
     assert_eq!((interrupt.time_ns, interrupt.pmds), (50, [0, 1].into_iter().collect()));
     assert_eq!(read(&mut sim, &mut loaded, 4), [counted(5, 50, 50); 4]);
@@ -199,8 +199,8 @@ fn contexts_are_independent() {
     let mut first = start(&mut sim, &[(0, FREE)]);
     let mut second = start(&mut sim, &[(1, FREE)]);
     assert_ne!(first.id(), second.id());
-    sim.arm(&mut first, 0, Some(1));
-    sim.arm(&mut second, 0, Some(1));
+    sim.set_alarm(&mut first, 0, Some(1));
+    sim.set_alarm(&mut second, 0, Some(1));
     assert_eq!(sim.clone().run_for(100).map(|interrupt| interrupt.context), Some(first.id()));
     drop(second);
     assert_eq!(sim.run_for(90), None);

@@ -42,11 +42,15 @@ fn plan(events: &[(u64, Group)]) -> LoadPlan {
         pmd: PmdIndex(pmd),
         encoding: Arc::new(encoding(config)),
         group,
+        period: 0,
     });
     LoadPlan {
         target: THREAD,
         inherit: Inherit::None,
         start_on: StartOn::Call,
+        active: SET0,
+        always: Vec::new(),
+        timed: false,
         events: events.collect(),
     }
 }

@@ -107,8 +107,8 @@ impl Reference {
     pub(crate) fn create(&mut self, set: u16, policy: SwitchPolicy) -> Result<(), Refused> {
         self.unloaded()?;
         let left_ns = match policy {
-            SwitchPolicy::Timeout { timeout_ns: 0 } => return Err(Refused::NoTimeout),
-            SwitchPolicy::Timeout { timeout_ns } => timeout_ns,
+            SwitchPolicy::Timeout { timeout_ns: 0, .. } => return Err(Refused::NoTimeout),
+            SwitchPolicy::Timeout { timeout_ns, .. } => timeout_ns,
             _ => 0,
         };
         let pmds = self.sets.remove(&set).map(|old| old.pmds).unwrap_or_default();

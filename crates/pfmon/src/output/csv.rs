@@ -4,7 +4,7 @@ use crate::cmd::stat::metrics::MetricRow;
 use crate::cmd::stat::results::{EventRow, Interval, StatResult};
 
 const COLUMNS: &str = "event,scope,comm,state,value,unit,enabled_ns,running_ns,coverage,stderr,interval95_low,\
-                       interval95_high,reason,mean,stddev,min,max,scale";
+                       interval95_high,reason,mean,stddev,min,max,scale,set,method,residences";
 
 /// One line an event, then one line a metric, then one line a time. With intervals, the first column is the time, empty for totals.
 pub(crate) fn result(result: &StatResult, with_time: bool) -> String {
@@ -60,6 +60,9 @@ fn line(row: &EventRow) -> String {
         number(repeats.map(|repeats| repeats.min)),
         number(repeats.map(|repeats| repeats.max)),
         row.scale.to_string(),
+        number(row.set),
+        row.method.unwrap_or("").to_owned(),
+        number(row.residences),
     ];
     fields.join(",")
 }
@@ -86,6 +89,9 @@ fn metric_line(row: &MetricRow) -> String {
         number(repeats.map(|repeats| repeats.stddev)),
         number(repeats.map(|repeats| repeats.min)),
         number(repeats.map(|repeats| repeats.max)),
+        none(),
+        none(),
+        none(),
         none(),
     ];
     fields.join(",")

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::text::{PLAIN, RED, YELLOW, printable};
 use crate::cmd::stat::metrics::MetricRow;
-use crate::cmd::stat::results::{EventRow, Interval, StatResult};
+use crate::cmd::stat::results::{EventRow, Interval, StatResult, Turns};
 
 /// A row's cells: number, unit and event; what is said behind them; the colour of the number.
 struct Cells<'a> {
@@ -34,6 +34,19 @@ pub(crate) fn result(result: &StatResult, colour: bool) -> String {
     let _ = write!(text, "\n wall {}", seconds(Some(result.wall_ns)));
     let _ = write!(text, ", user {}", seconds(result.user_ns));
     let _ = writeln!(text, ", system {}", seconds(result.system_ns));
+    if let Some(turns) = &result.sets {
+        let Turns { residences, uncovered_ns, uncovered_max_ns, time_ns, .. } = turns;
+        let share =
+            if *time_ns == 0 { 0.0 } else { *uncovered_ns as f64 / *time_ns as f64 * 100.0 };
+        let _ = writeln!(
+            text,
+            " {} sets in {} stays; {share:.2} % of {} uncovered between them, {} at most",
+            turns.sets.len(),
+            grouped(*residences),
+            seconds(Some(*time_ns)),
+            seconds(Some(*uncovered_max_ns)),
+        );
+    }
     for note in &result.notes {
         let _ = writeln!(text, " note: {}", printable(note));
     }
@@ -78,7 +91,10 @@ fn lines(text: &mut String, cells: &[Cells<'_>], prefix: &str, colour: bool) {
 fn cells(row: &EventRow) -> Cells<'_> {
     let number = |value: u64| scaled(value, row.scale);
     let (mut shown, colour) = match row.value {
-        Some(value) if row.state == "estimated" => (format!("~{}", number(value)), YELLOW),
+        Some(value) if row.state == "estimated" => match row.half_width() {
+            Some(half) => (format!("{} ± {}", number(value), half_width(half, row.scale)), YELLOW),
+            None => (format!("~{}", number(value)), YELLOW),
+        },
         Some(value) => (number(value), ""),
         None => (row.state.replace('_', " "), RED),
     };
@@ -95,7 +111,10 @@ fn cells(row: &EventRow) -> Cells<'_> {
         remarks.push(format!("{} … {}", number(repeats.min), number(repeats.max)));
     }
     if row.state == "estimated" {
-        remarks.push(format!("{:.2} % of the time counted", row.coverage * 100.0));
+        let stays = row
+            .residences
+            .map_or_else(String::new, |number| format!(" in {} stays", grouped(number)));
+        remarks.push(format!("{:.2} % of the time counted{stays}", row.coverage * 100.0));
     }
     remarks.extend(row.reason.as_deref().map(printable));
     Cells {
@@ -137,6 +156,19 @@ fn scope(scope: Option<&str>, comm: Option<&str>) -> String {
         Some(comm) => printable(&format!("{scope} {comm}")),
         None => printable(scope),
     }
+}
+
+/// Half the width of an interval, rounded up.
+fn half_width(half: f64, scale: f64) -> String {
+    if scale != 1.0 {
+        return decimal(half * scale);
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a width, and what is too wide saturates"
+    )]
+    grouped(half.ceil() as u64)
 }
 
 /// A count in its unit.

@@ -2,10 +2,11 @@
 
 mod kernel;
 pub(crate) mod results;
+pub(crate) mod split;
 
 use std::process::ExitCode;
 
-use perfmon::{Event, Group, Names, Refusal};
+use perfmon::{Event, Names, Refusal};
 
 use crate::args::Fit;
 use crate::cmd::names::{self, NOT_TRIED};
@@ -15,6 +16,7 @@ use crate::cmd::sysfs;
 use crate::exit::{self, Failure};
 use crate::output::{self, Sink};
 use results::{EventRow, FitResult, SCHEMA};
+use split::{Split, leads};
 
 /// Splits the events of `args`, and gives the exit status.
 pub(crate) fn run(args: &Fit) -> Result<ExitCode, Failure> {
@@ -26,7 +28,6 @@ pub(crate) fn run(args: &Fit) -> Result<ExitCode, Failure> {
     let prober = here.then(Prober::new);
     let mut refusals: Vec<Option<Refusal>> =
         events.iter().map(|event| refusal(&names, prober.as_ref(), event)).collect();
-    let mut units = units(&events, &refusals);
     let together = |places: &[usize]| {
         let events: Vec<&Event> = places.iter().filter_map(|at| events.get(*at)).collect();
         match &prober {
@@ -34,27 +35,7 @@ pub(crate) fn run(args: &Fit) -> Result<ExitCode, Failure> {
             None => Ok(kernel::allows(&pmus, &events)),
         }
     };
-    // What does not even fit by itself is left out, so that no split holds it.
-    for unit in std::mem::take(&mut units) {
-        if together(&unit)? {
-            units.push(unit);
-            continue;
-        }
-        for place in &unit {
-            refusals[*place] = Some(misfit(&unit, here));
-        }
-    }
-    let members = |unit: usize| units.get(unit).into_iter().flatten().copied();
-    let fit = perfmon::fit(units.len(), &mut |set: &[usize]| {
-        let places: Vec<usize> = set.iter().flat_map(|unit| members(*unit)).collect();
-        let is_leader = |at: &usize| events.get(*at).is_some_and(leads);
-        if set.len() > 1 && places.iter().any(is_leader) {
-            return Ok(false);
-        }
-        together(&places)
-    })?;
-    let groups: Vec<Vec<usize>> =
-        fit.groups.iter().map(|group| group.iter().flat_map(|it| members(*it)).collect()).collect();
+    let Split { groups, is_smallest } = split::split(&events, &mut refusals, here, &together)?;
     let mut notes = names.problems();
     notes.extend(remarks(&events, &groups, here));
     names::note(notes.iter().cloned());
@@ -65,8 +46,8 @@ pub(crate) fn run(args: &Fit) -> Result<ExitCode, Failure> {
         cpus: names.cpus().iter().map(ToString::to_string).collect(),
         events: rows(&events, &refusals, &groups),
         fits: is_known.then(|| groups.len() == 1 && refusals.iter().all(Option::is_none)),
-        is_smallest: here.then_some(fit.is_smallest),
-        split: split(&events, &groups),
+        is_smallest: here.then_some(is_smallest),
+        split: written(&events, &groups),
         groups: groups.iter().map(|group| texts(&events, group)).collect(),
         notes,
     };
@@ -80,41 +61,6 @@ fn refusal(names: &Names, prober: Option<&Prober>, event: &Event) -> Option<Refu
         Some(prober) => prober.refusal(names, event),
         None => event.encoding.as_ref().err().cloned(),
     }
-}
-
-/// Why a group of the user's, or a single event, is in no split.
-fn misfit(unit: &[usize], here: bool) -> Refusal {
-    if unit.len() == 1 {
-        let why = "it opens, but never gets onto the PMU: something else may hold its counters";
-        return Refusal::new(why).hint("end other tools that count, such as the NMI watchdog");
-    }
-    let why = match here {
-        true => "its group never gets onto the PMU as a whole",
-        false => "its group is of several PMUs",
-    };
-    Refusal::new(why).hint("leave the braces out to have it split")
-}
-
-/// The places of events that stay together, without those that are refused.
-fn units(events: &[Event], refusals: &[Option<Refusal>]) -> Vec<Vec<usize>> {
-    let mut units: Vec<Vec<usize>> = Vec::new();
-    let mut last = Group::Free;
-    for (place, (event, refusal)) in events.iter().zip(refusals).enumerate() {
-        if refusal.is_some() {
-            continue;
-        }
-        match units.last_mut() {
-            Some(unit) if event.group != Group::Free && event.group == last => unit.push(place),
-            _ => units.push(vec![place]),
-        }
-        last = event.group;
-    }
-    units
-}
-
-/// Whether the event wants its whole group on the PMU, or alone there.
-fn leads(event: &Event) -> bool {
-    event.encoding.as_ref().is_ok_and(|encoding| encoding.pinned || encoding.exclusive)
 }
 
 fn rows(events: &[Event], refusals: &[Option<Refusal>], groups: &[Vec<usize>]) -> Vec<EventRow> {
@@ -133,7 +79,7 @@ fn texts(events: &[Event], group: &[usize]) -> Vec<String> {
 }
 
 /// The groups as they can be typed.
-fn split(events: &[Event], groups: &[Vec<usize>]) -> String {
+pub(crate) fn written(events: &[Event], groups: &[Vec<usize>]) -> String {
     let groups = groups.iter().map(|group| format!("{{{}}}", texts(events, group).join(",")));
     groups.collect::<Vec<_>>().join(",")
 }

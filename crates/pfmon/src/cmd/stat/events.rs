@@ -31,7 +31,8 @@ pub(crate) fn choose(args: &Stat, metrics: &Metrics) -> Result<Chosen, Failure> 
         }
         lists.extend(found);
     }
-    if !lists.is_empty() {
+    let sets_are_named = args.sets.are_used() && !args.sets.auto_sets;
+    if !lists.is_empty() || sets_are_named {
         return Ok(Chosen { list: lists.join(","), note: None });
     }
     let kernel_allowed = Permissions::current().kernel_allowed();

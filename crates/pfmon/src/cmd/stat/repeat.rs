@@ -57,7 +57,7 @@ fn combine_rows(row: &mut EventRow, others: &[&EventRow]) {
         (Some(_), 0) => 1.0,
         (Some(_), _) => to_f64(running) / to_f64(enabled),
     };
-    (row.stderr, row.interval95) = (None, None);
+    (row.stderr, row.interval95, row.residences) = (None, None, None);
     row.value = all.as_ref().map(|all| rounded(mean(all)));
     row.repeats = all.map(|all| Repeats {
         mean: mean(&all),
@@ -137,6 +137,9 @@ mod tests {
             coverage: 1.0,
             stderr: None,
             interval95: None,
+            set: None,
+            method: None,
+            residences: None,
             reason: value.is_none().then(|| "why".into()),
             repeats: None,
         };
@@ -151,6 +154,7 @@ mod tests {
             events: vec![row],
             metrics: Vec::new(),
             runs: 1,
+            sets: None,
             notes: vec!["a note".into()],
         }
     }

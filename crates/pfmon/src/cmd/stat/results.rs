@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use perfmon::{Count, Event, Part, Session, Snapshot, Tally};
+use perfmon::{Count, Event, Method, Part, Session, SetId, SetStats, Snapshot, Tally};
 use serde::Serialize;
 
 use super::metrics::MetricRow;
@@ -21,6 +21,7 @@ pub(crate) struct StatResult {
     pub(crate) events: Vec<EventRow>,
     pub(crate) metrics: Vec<MetricRow>,
     pub(crate) runs: u32,
+    pub(crate) sets: Option<Turns>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -32,6 +33,23 @@ pub(crate) struct Interval {
     pub(crate) time_ns: u64,
     pub(crate) events: Vec<EventRow>,
     pub(crate) metrics: Vec<MetricRow>,
+}
+
+/// How the turns of event sets went.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Turns {
+    pub(crate) sets: Vec<SetRow>,
+    pub(crate) residences: u64,
+    pub(crate) uncovered_ns: u64,
+    pub(crate) uncovered_max_ns: u64,
+    pub(crate) time_ns: u64,
+}
+
+/// An event set.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct SetRow {
+    pub(crate) set: u16,
+    pub(crate) events: String,
 }
 
 /// One event, or one part of its scope.
@@ -53,6 +71,10 @@ pub(crate) struct EventRow {
     pub(crate) coverage: f64,
     pub(crate) stderr: Option<f64>,
     pub(crate) interval95: Option<[f64; 2]>,
+    /// The event's set, if it takes turns.
+    pub(crate) set: Option<u16>,
+    pub(crate) method: Option<&'static str>,
+    pub(crate) residences: Option<u64>,
     pub(crate) reason: Option<String>,
     pub(crate) repeats: Option<Repeats>,
 }
@@ -73,7 +95,8 @@ pub(crate) const INTERVAL_SCHEMA: &str = "pfmon.stat-interval/1";
 pub(crate) fn rows(session: &Session, args: &Stat, snapshot: Option<&Snapshot>) -> Vec<EventRow> {
     let mut rows = Vec::new();
     for (number, event) in session.events().iter().enumerate() {
-        let row = |scope, tally: &Tally| EventRow::new(event, scope, tally);
+        let set = session.set_of(number).map(|set| set.0);
+        let row = |scope, tally: &Tally| EventRow { set, ..EventRow::new(event, scope, tally) };
         let sums = split(args, session.parts(number, snapshot));
         if sums.is_empty() {
             rows.push(row(
@@ -122,13 +145,41 @@ fn split(args: &Stat, parts: Vec<(Part, Tally)>) -> Vec<Sum> {
     sums
 }
 
+/// The method's word.
+fn method(method: Method) -> &'static str {
+    match method {
+        Method::Time => "time",
+        Method::Trapezoid => "trapezoid",
+        Method::Neighbours => "neighbours",
+        Method::Reference(_) => "reference",
+    }
+}
+
+impl Turns {
+    /// Those of `session`, if it has sets.
+    pub(crate) fn of(session: &Session) -> Option<Self> {
+        let SetStats { residences, uncovered_ns, uncovered_max_ns, time_ns } =
+            session.set_stats()?;
+        let row = |(set, events): (SetId, &str)| SetRow { set: set.0, events: events.to_owned() };
+        let sets = session.sets().map(row).collect();
+        Some(Self { sets, residences, uncovered_ns, uncovered_max_ns, time_ns })
+    }
+}
+
 impl EventRow {
+    /// Half the width of the 95 % interval, where that is known: upwards, as downwards it ends at what was counted.
+    pub(crate) fn half_width(&self) -> Option<f64> {
+        let ([_, high], value) = (self.interval95?, self.value?);
+        #[expect(clippy::cast_precision_loss, reason = "a statistic, not a count")]
+        Some(high - value as f64)
+    }
+
     fn new(event: &Event, scope: Option<String>, tally: &Tally) -> Self {
-        let (state, stderr, interval95) = match &tally.count {
-            Count::Exact(_) => ("exact", None, None),
-            Count::Estimated(estimate) => ("estimated", estimate.stderr, estimate.interval95),
-            Count::NotCounted(_) => ("not_counted", None, None),
-            Count::Unsupported(_) => ("unsupported", None, None),
+        let (state, estimate) = match &tally.count {
+            Count::Exact(_) => ("exact", None),
+            Count::Estimated(estimate) => ("estimated", Some(estimate)),
+            Count::NotCounted(_) => ("not_counted", None),
+            Count::Unsupported(_) => ("unsupported", None),
         };
         Self {
             item: Some(event.item),
@@ -142,8 +193,11 @@ impl EventRow {
             enabled_ns: tally.enabled_ns,
             running_ns: tally.running_ns,
             coverage: tally.coverage(),
-            stderr,
-            interval95,
+            stderr: estimate.and_then(|it| it.stderr),
+            interval95: estimate.and_then(|it| it.interval95),
+            set: None,
+            method: estimate.map(|it| method(it.method)),
+            residences: estimate.and_then(|it| it.residences),
             reason: tally.count.reason().map(ToString::to_string),
             repeats: None,
         }
@@ -165,6 +219,9 @@ impl EventRow {
             coverage: if value.is_some() { 1.0 } else { 0.0 },
             stderr: None,
             interval95: None,
+            set: None,
+            method: None,
+            residences: None,
             reason: None,
             repeats: None,
         }

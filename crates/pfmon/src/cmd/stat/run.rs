@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use perfmon::{By, Count, CpuTimes, Ended, Scope, Session, SignalFd, Snapshot, Workload};
 
 use super::metrics::{Metrics, Times};
-use super::results::{INTERVAL_SCHEMA, Interval, RESULT_SCHEMA, StatResult, rows};
+use super::results::{INTERVAL_SCHEMA, Interval, RESULT_SCHEMA, StatResult, Turns, rows};
 use super::scope::Plan;
+use super::sure;
 use super::watch::{Event, Watch};
 use crate::args::{Accounting, Stat};
 use crate::exit::{self, Failure};
@@ -14,6 +15,9 @@ use crate::output::{self, Sink};
 
 /// How often ended threads are noted, where each has its own row: long before the kernel's rings are full.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How often it is looked at whether estimates are sure enough.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One run of the command, or one watch over what runs already.
 pub(crate) struct Measurement<'a> {
@@ -169,15 +173,23 @@ impl<'a> Measurement<'a> {
             || per_thread
                 && (self.args.accounting == Accounting::Switch
                     || matches!(self.plan, Plan::Command));
+        let looks = self.args.sets.max_error.filter(|_| matches!(self.plan, Plan::Running(_)));
         loop {
+            let next_look = looks.map(|_| Instant::now() + LOOK_INTERVAL);
             let next_drain = is_drained.then(|| Instant::now() + DRAIN_INTERVAL);
-            let due = [limit, next_interval, next_drain].into_iter().flatten().min();
+            let due = [limit, next_interval, next_drain, next_look].into_iter().flatten().min();
             let event = watch.next(due)?;
             let now = Instant::now();
             if event != Event::Due || limit.is_some_and(|limit| limit <= now) {
                 return Ok(event);
             }
             session.drain();
+            if let Some(limit) = looks {
+                session.read();
+                if sure::of_rows(&rows(session, self.args, None), limit) {
+                    return Ok(event);
+                }
+            }
             if next_interval.is_none_or(|next| now < next) {
                 continue;
             }
@@ -241,6 +253,7 @@ impl<'a> Measurement<'a> {
             metrics: self.metrics.evaluate(&events, &Times::new(scope, course.wall, times)),
             events,
             runs: 1,
+            sets: Turns::of(session),
             notes,
         }
     }
