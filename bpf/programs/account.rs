@@ -201,6 +201,17 @@ unsafe fn has_events(task: u64) -> bool {
     }
 }
 
+/// Whether `task` is of the process that the kernel hides.
+#[inline(always)]
+unsafe fn is_hidden(task: u64) -> bool {
+    let control = control();
+    if control.is_null() {
+        return false;
+    }
+    let hidden = unsafe { (*control).hidden };
+    hidden != 0 && unsafe { field(task, get(&TGID_OFFSET)) } as u64 == hidden
+}
+
 #[unsafe(no_mangle)]
 #[unsafe(link_section = "tp_btf/sched_switch")]
 pub unsafe extern "C" fn on_switch(ctx: *mut c_void) -> u32 {
@@ -218,8 +229,7 @@ pub unsafe extern "C" fn on_switch(ctx: *mut c_void) -> u32 {
         let comes: *mut Task = task_value(&TASKS, next);
         let active = (&raw const (*control).active).read_volatile() != 0;
         let owns_next = active && is_running(comes);
-        let hidden = (*control).hidden;
-        let comes_hidden = hidden != 0 && active && field(next, get(&TGID_OFFSET)) as u64 == hidden;
+        let comes_hidden = active && is_hidden(next);
         let touches = (*cpu).owner != 0
             || owns_next
             || comes_hidden
@@ -273,6 +283,8 @@ pub unsafe extern "C" fn flush(ctx: *mut c_void) -> u32 {
         } else {
             (*cpu).owner = if is_followed { task } else { 0 };
             (*cpu).armed = 1;
+            // Whoever comes after it comes unseen, as when a switch brings it.
+            (*cpu).unseen = is_hidden(task) as u64;
         }
         (&raw mut (*cpu).sequence).write_volatile((*cpu).sequence + 1);
         1
